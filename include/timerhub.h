@@ -205,8 +205,7 @@ struct timerhub_stats {
 	uint64_t reserved[11]; /* 0 */
 	/*
 	 * How late events were taken, with the same buckets. A drain, wait or dispatch reads the
-	 * clock once, so time spent in earlier callbacks of the same call is not seen. In an
-	 * observable hub a dispatch reads it after each callback, and sees that time.
+	 * clock once, so time spent in earlier callbacks of the same call is not seen.
 	 */
 	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };

@@ -132,5 +132,5 @@ packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-lin
 # The packages that tools/build-deb needs in addition. Every build dependency implies
 # build-essential.
 # shellcheck disable=SC2034
-packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
-	libsqlite3-dev libssl-dev systemtap-sdt-dev)
+packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
+	libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)

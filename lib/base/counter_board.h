@@ -72,6 +72,7 @@ struct board_owner {
 	 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
+	atomic_u64 tid; /* the owner thread, as its own namespace numbers it; 0: there is none */
 };
 
 /*

@@ -242,6 +242,7 @@ struct dispatching {
 struct watching {
 	struct dispatching dispatching;
 	struct board_cell *cell; /* the loop's or the thread's */
+	uint64_t read_ns;        /* when the clock was last read */
 };
 
 /*
@@ -316,10 +317,10 @@ static inline __attribute__((always_inline)) bool dispatching_call(struct dispat
 	probe2(callback_end, event.fn, event.timer);
 	if (watching) {
 		uint64_t now_ns = clock_now_ns(&queue->hub->clock);
-		uint64_t took_ns = now_ns - dispatching->now_ns;
+		uint64_t took_ns = now_ns - watching->read_ns;
 
 		cell_end(cell_of(&watching->cell), now_ns);
-		dispatching->now_ns = now_ns;
+		watching->read_ns = now_ns;
 		if (took_ns >= queue->slow_ns)
 			queue_count_slow(queue, event.fn, took_ns, now_ns);
 	}
@@ -463,6 +464,7 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 				.now_ns = now_ns,
 			},
 			.cell = cell,
+			.read_ns = now_ns,
 		};
 
 		return dispatching_run(&watching.dispatching, &watching, max);

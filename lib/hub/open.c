@@ -136,8 +136,11 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	}
 	if (result == 0 && !manual)
 		result = owner_start(&hub->owner, config);
-	if (result == 0)
+	if (result == 0) {
+		/* Relaxed: the board is announced after it. */
+		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
 		board_announce(hub->board, true);
+	}
 	return result;
 }
 

@@ -9,10 +9,10 @@ and is left out where there is none.
 """
 
 import fcntl
+import itertools
 import json
 import mmap
 import os
-import pathlib
 import random
 import resource
 import shutil
@@ -25,9 +25,7 @@ import time
 import unittest
 
 import openmetrics
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
-import scratch  # pylint: disable=wrong-import-position
+from tmux import Terminal, eventually
 
 TOP, WATCHED = sys.argv[1:3]
 MANUAL, OBSERVABLE = 1, 2
@@ -39,7 +37,7 @@ SEED = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or random.getrandbits(3
 
 COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns", "live", "live_max",
             "inbox_max", "owner_wakeups", "submit_wakes", "queue_signals", "cascaded",
-            "clock_jumps")
+            "clock_jumps", "slow_callbacks", "slow_sum_ns")
 
 
 class Watched:
@@ -104,16 +102,6 @@ def as_stats(hub):
         for below_ns, count in hub[name]["buckets"]:
             stats[name][63 if below_ns is None else below_ns.bit_length() - 2] = count
     return stats
-
-
-def eventually(holds):
-    """Returns the result of `holds`, as soon as it is true."""
-    for _ in range(600):
-        result = holds()
-        if result:
-            return result
-        time.sleep(0.1)
-    raise AssertionError("never came")
 
 
 class Json(unittest.TestCase):
@@ -243,6 +231,30 @@ class Json(unittest.TestCase):
             self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
 
 
+class Listing(unittest.TestCase):
+    def test_processes_that_can_be_watched(self):
+        with Watched() as watched, Watched() as other:
+            other.ok("hub m 0 10")
+            watched.ok(f"hub m {OBSERVABLE} 10", f"hub n {OBSERVABLE} 10")
+            self.assertEqual(watched.do("loop 1000 1"), "1")
+            result = top()
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            lines = [line.split() for line in result.stdout.splitlines()]
+            self.assertEqual(lines[0], ["PID", "COMMAND", "HUBS", "LOOPS"])
+            self.assertIn([str(watched.pid), os.path.basename(WATCHED)[:15], "2", "1"], lines)
+            self.assertNotIn(str(other.pid), [line[0] for line in lines])
+
+    def test_overview(self):
+        with Watched() as watched:
+            watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10",
+                       "queue 1", "arm 1 0 10 3", "advance 1 20")
+            self.assertEqual(watched.do("loop 1000 30"), "30")
+            told = top("-1", watched.pid).stdout
+            self.assertRegex(told, r"\n  1 one +0 +- +0 ")
+            self.assertRegex(told, r"\n  2 two +3 +- +3 ")
+            self.assertRegex(told, r"\n  3 a loop +30 ")
+
+
 class Loops(unittest.TestCase):
     def test_a_loop_is_shown_beside_a_hub(self):
         with Watched() as watched:
@@ -318,7 +330,8 @@ class Metrics(unittest.TestCase):
 
     def check_numbers(self, families, labels, stats):
         for name in COUNTERS:
-            self.assertEqual(self.value(families, name, labels), stats[name], name)
+            told = name if name != "slow_sum_ns" else "slow_callback_seconds"
+            self.assertEqual(self.value(families, told, labels), stats[name], name)
 
     def check_lateness(self, family, labels, stats):
         self.assertEqual((family["type"], family["unit"]), ("histogram", "seconds"))
@@ -467,13 +480,14 @@ class Refusals(unittest.TestCase):
             self.refused("this is no terminal", watched.pid, stdin=subprocess.DEVNULL)
 
     def test_usage(self):
-        for arguments in ([], ["x"], ["0"], ["-5"], ["1", "2"], ["99999999999999999999"], ["1x"],
-                          ["-i", "0", "1"], ["-i", "nan", "1"], ["-i", "1e9", "1"], ["-q", "1"]):
+        for arguments in (["-1"], ["x"], ["0"], ["-5"], ["1", "2"], ["99999999999999999999"],
+                          ["1x"], ["-i", "0", "1"], ["-i", "nan", "1"], ["-i", "1e9", "1"],
+                          ["-q", "1"]):
             result = top(*arguments)
             lines = result.stderr.splitlines()
-            self.assertEqual((result.returncode, len(lines)), (2, 3), result)
+            self.assertEqual((result.returncode, len(lines)), (2, 4), result)
             self.assertTrue(lines[0].startswith("usage: "), result)
-            self.assertTrue(lines[2].startswith("timerhub-top: "), result)
+            self.assertTrue(lines[3].startswith("timerhub-top: "), result)
 
     def test_memfds_that_are_no_boards(self):
         board, size = a_board(os.getpid())
@@ -514,6 +528,17 @@ class Refusals(unittest.TestCase):
                     self.assertTrue(result.stdout.isascii() and result.stderr.isascii(), SEED)
                     if "-j" in arguments and result.returncode == 0:
                         json.loads(result.stdout)
+                if run % 8 == 1:
+                    self.watch_for_a_moment()
+
+    def watch_for_a_moment(self):
+        with subprocess.Popen([TOP, "-j", "-w", "10ms", str(os.getpid())], text=True,
+                              stdout=subprocess.PIPE) as tool:
+            time.sleep(0.2)
+            tool.terminate()
+            for line in tool.communicate()[0].splitlines():
+                json.loads(line)
+        self.assertEqual(tool.returncode, 0, SEED)
 
 
 def a_board(pid):
@@ -523,7 +548,7 @@ def a_board(pid):
         with open(f"/proc/{watched.pid}/fd/{watched.boards()[0]}", "rb") as file:
             board = bytearray(file.read(65536))
             size = os.fstat(file.fileno()).st_size
-    queues = size - 65535 * 128
+    queues = size - 65535 * 192
     struct.pack_into("=I", board, 24, pid)
     return bytes(board[:queues]), size
 
@@ -544,65 +569,13 @@ class Fake:
         os.close(self.fd)
 
 
-class Terminal:
-    """The tool in a terminal of tmux; afterwards the terminal shows how it ended."""
-
-    def __init__(self, pid, columns, lines, *options):
-        self.folder = tempfile.TemporaryDirectory(dir=scratch.for_sockets())
-        line = f"'{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000"
-        # In words: tmux runs a line by the user's shell, and some shells end at Ctrl-C.
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
-                  "bash", "-c", line, ";", "set", "status", "off")
-
-    def tmux(self, *arguments):
-        socket = os.path.join(self.folder.name, "tmux")
-        done = subprocess.run(["tmux", "-S", socket, *arguments], capture_output=True, text=True,
-                              check=False, timeout=60,
-                              env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
-        assert done.returncode == 0, f"tmux {arguments}: {done.stderr}"
-        return done.stdout
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.tmux("kill-server")
-        self.folder.cleanup()
-
-    def lines(self):
-        return self.tmux("capture-pane", "-p").splitlines()
-
-    def shows(self, *texts):
-        """Waits until all of them are on the screen; returns its lines."""
-        def look():
-            lines = self.lines()
-            screen = "\n".join(lines)
-            return lines if all(text in screen for text in texts) else None
-        try:
-            return eventually(look)
-        except AssertionError:
-            raise AssertionError("\n".join([f"not on the screen: {texts}"] + self.lines()))
-
-    def fits(self, columns, lines, beginnings):
-        """Is the screen that small, with lines that begin so?"""
-        shown = self.lines()
-        return (len(shown) == lines and all(len(line) <= columns for line in shown) and
-                all(shown[at].startswith(text) for at, text in beginnings.items()))
-
-    def press(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def resize(self, columns, lines):
-        self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
-
-
 @unittest.skipUnless(shutil.which("tmux"), "no tmux")
 class View(unittest.TestCase):
     def test_live_and_resized(self):
         with Watched() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
-            with Terminal(watched.pid, 80, 30, "-i", "0.1") as terminal:
-                terminal.shows('thread "m"', "1,234", "lateness", "q quit")
+            with Terminal(TOP, 80, 30, "-i", "0.1", watched.pid) as terminal:
+                terminal.shows('thread "m"', "1,234", "taken late", "q quit")
                 watched.ok("arm 0 0 100 1111", "advance 0 300")
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
@@ -610,11 +583,11 @@ class View(unittest.TestCase):
                 # tmux keeps the first 40 columns of the old screen's last line. The new screen's
                 # last line has the same text, so the test also waits for a line above it.
                 terminal.resize(40, 9)
-                eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
+                eventually(lambda: terminal.fits(40, 9, {3: "queue", -1: " q quit"}))
                 terminal.resize(5, 2)
                 eventually(lambda: terminal.fits(5, 2, {-1: " q q"}))
                 terminal.resize(120, 50)
-                terminal.shows("lateness", "are not counted", "q quit  space pause")
+                terminal.shows("told late", "are not counted", "q quit  w who  space pause")
                 terminal.press("Space")
                 terminal.shows("(paused)")
                 watched.ok(f"arm 0 0 {HOUR} 1")
@@ -623,11 +596,49 @@ class View(unittest.TestCase):
                 terminal.press("q")
                 terminal.shows("ended with 0")
 
+    def test_what_matters_fits_a_small_screen(self):
+        """The queues stand under the head, and the fullest first; the counters fit as well."""
+        for columns, lines, fitting in ((80, 24, 3), (200, 60, 20)):
+            with self.subTest(lines=lines), Watched() as watched:
+                watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", *["queue 0"] * 20,
+                           "arm 0 3 100 7", "arm 0 9 100 20", "arm 0 12 100 1", "advance 0 200")
+                with Terminal(TOP, columns, lines, "-i", "0.05", watched.pid) as terminal:
+                    shown = terminal.shows("queue signals", "taken late")
+                    self.assertTrue(all(len(line) <= columns for line in shown))
+                    self.assertRegex(shown[2], r"^latest .{60}\|$")
+                    self.assertRegex(shown[3], "^queue +fd")
+                    self.assertEqual([int(line.split()[0]) for line in shown[4:7]], [9, 3, 12])
+                    self.assertEqual("and 17 more in which less waits" in "\n".join(shown),
+                                     fitting == 3)
+                    self.assertIn("@ later", shown[4 + fitting + (fitting == 3)])
+
+    def test_what_grows_is_marked(self):
+        """With a colour, unless NO_COLOR forbids it."""
+        for forbidden in (False, True):
+            with self.subTest(forbidden=forbidden), Watched() as watched:
+                watched.ok(f"hub m {MANUAL | OBSERVABLE} 20000", "queue 0", "queue 0")
+                with Terminal(TOP, 80, 24, "-i", "0.5", watched.pid,
+                              environment="NO_COLOR=1" if forbidden else "") as terminal:
+                    terminal.shows("queue signals")
+                    times = itertools.count(1000, 1000)
+                    line = eventually(lambda: self.grown(watched, terminal, next(times)))
+                    self.assertRegex(line, r"^\[1m(\[31m)? +1 ")
+                    self.assertEqual("[31m" in line, not forbidden)
+                    terminal.press("q")
+
+    def grown(self, watched, terminal, now_ns):
+        """One more event waits. Returns the line that is marked, with its escape sequences."""
+        watched.ok("arm 0 1 1 1", f"advance 0 {now_ns}")
+        return next((line for line in terminal.coloured_lines() if line.endswith(" grows")), None)
+
     def test_several_hubs(self):
         with Watched() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
-            with Terminal(watched.pid, 100, 30, "-i", "0.1") as terminal:
+            with Terminal(TOP, 100, 30, "-i", "0.1", watched.pid) as terminal:
                 terminal.shows('hub 1 of 2: thread "one"', "tab next hub")
+                terminal.press("o")
+                terminal.shows("  1 one ", "  2 two ")
+                terminal.press("o")
                 terminal.press("Tab")
                 terminal.shows('hub 2 of 2: thread "two"')
                 terminal.press("Tab")
@@ -642,7 +653,7 @@ class View(unittest.TestCase):
     def test_the_process_ends(self):
         with Watched() as watched:
             watched.ok(f"hub m {OBSERVABLE} 10")
-            with Terminal(watched.pid, 80, 24, "-i", "0.1") as terminal:
+            with Terminal(TOP, 80, 24, "-i", "0.1", watched.pid) as terminal:
                 terminal.shows('thread "m"')
                 watched.process.kill()
                 terminal.shows(f"process {watched.pid} has ended", "ended with 1")
@@ -650,7 +661,7 @@ class View(unittest.TestCase):
     def test_interrupted(self):
         with Watched() as watched:
             watched.ok(f"hub m {OBSERVABLE} 10")
-            with Terminal(watched.pid, 80, 24) as terminal:
+            with Terminal(TOP, 80, 24, watched.pid) as terminal:
                 terminal.shows('thread "m"')
                 terminal.press("C-c")
                 terminal.shows("ended with 0")

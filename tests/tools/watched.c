@@ -257,6 +257,8 @@ static void print_stats(const struct hub *hub)
 	FIELD(queue_signals);
 	FIELD(cascaded);
 	FIELD(clock_jumps);
+	FIELD(slow_callbacks);
+	FIELD(slow_sum_ns);
 #undef FIELD
 	printf("\"sleeper\":%" PRIu32 ",\"lateness\":[", stats.sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)

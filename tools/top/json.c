@@ -8,9 +8,11 @@
 
 #include <inttypes.h>
 
-static void json_text(FILE *out, const char *name, const char *text)
+#include "blame.h"
+
+static void json_string(FILE *out, const char *text)
 {
-	fprintf(out, "\"%s\":\"", name);
+	fputc('"', out);
 	for (; *text; text++) {
 		if (*text == '"' || *text == '\\')
 			fputc('\\', out);
@@ -19,7 +21,13 @@ static void json_text(FILE *out, const char *name, const char *text)
 	fputc('"', out);
 }
 
-static void json_number(FILE *out, const char *name, uint64_t value)
+void json_text(FILE *out, const char *name, const char *text)
+{
+	fprintf(out, "\"%s\":", name);
+	json_string(out, text);
+}
+
+void json_number(FILE *out, const char *name, uint64_t value)
 {
 	fprintf(out, ",\"%s\":%" PRIu64, name, value);
 }
@@ -56,6 +64,9 @@ static void json_counters(FILE *out, const struct reading *now)
 	json_number(out, "queue_signals", now->queue_signals);
 	json_number(out, "cascaded", now->cascaded);
 	json_number(out, "clock_jumps", now->clock_jumps);
+	json_number(out, "slow_callbacks", now->slow_callbacks);
+	json_number(out, "slow_sum_ns", now->slow_sum_ns);
+	json_number(out, "untaken_ns", now->untaken_ns);
 }
 
 static void json_rates(FILE *out, const struct reading *now, const struct reading *before)
@@ -129,6 +140,7 @@ static void json_queues(FILE *out, const struct reading *now)
 		json_number(out, "delivered", queue->delivered);
 		json_number(out, "overruns", queue->overruns);
 		json_number(out, "outbox", queue->waiting);
+		json_number(out, "untaken_ns", queue->untaken_ns);
 		fputc('}', out);
 	}
 	fputc(']', out);
@@ -140,7 +152,6 @@ static void json_hub(FILE *out, const struct hub *hub, const struct reading *now
 	struct lateness events = lateness_between(now->lateness, NULL);
 	struct lateness deliveries = lateness_between(now->delivery_lateness, NULL);
 
-	fputc('{', out);
 	json_about(out, &hub->about, now);
 	json_counters(out, now);
 	json_queues(out, now);
@@ -153,7 +164,6 @@ static void json_hub(FILE *out, const struct hub *hub, const struct reading *now
 		json_lateness(out, "lateness_lately", &events);
 		json_lateness(out, "delivery_lateness_lately", &deliveries);
 	}
-	fputc('}', out);
 }
 
 static void json_loop(FILE *out, const struct hub *loop, const struct reading *now,
@@ -161,7 +171,6 @@ static void json_loop(FILE *out, const struct hub *loop, const struct reading *n
 {
 	struct lateness lateness = lateness_between(now->lateness, NULL);
 
-	fputc('{', out);
 	json_text(out, "clock", clock_name(loop->about.clock, loop->about.manual != 0));
 	fputc(',', out);
 	json_text(out, "library", loop->about.library_version);
@@ -174,42 +183,115 @@ static void json_loop(FILE *out, const struct hub *loop, const struct reading *n
 	json_number(out, "empty_wakes", now->empty_wakes);
 	json_number(out, "turn_max_ns", now->turn_max_ns);
 	json_number(out, "refused", now->refused);
+	json_number(out, "overdue_ns", now->overdue_ns);
+	json_number(out, "slow_callbacks", now->slow_callbacks);
+	json_number(out, "slow_sum_ns", now->slow_sum_ns);
 	json_lateness(out, "lateness", &lateness);
 	if (before && before->at_ns > 0) {
 		lateness = lateness_between(now->lateness, before->lateness);
 		json_lateness(out, "lateness_lately", &lateness);
 	}
-	fputc('}', out);
+}
+
+static void json_slow(FILE *out, const struct watch *watch, unsigned index)
+{
+	const struct reading *now = &watch->now[index];
+	char name[FUNCTION_NAME_BYTES];
+
+	fprintf(out, ",\"slow\":[");
+	for (unsigned i = 0; i < now->slow_count; i++) {
+		fprintf(out, "%s{", i > 0 ? "," : "");
+		function_name(watch->names, now->slow[i].fn, name);
+		json_text(out, "function", name);
+		json_number(out, "count", now->slow[i].count);
+		json_number(out, "sum_ns", now->slow[i].sum_ns);
+		json_number(out, "longest_ns", now->slow[i].longest_ns);
+		if (now->clock_ns > 0)
+			json_number(out, "ago_ns",
+			            reading_more(now->clock_ns, now->slow[i].last_ns));
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
+static void json_blame(FILE *out, const struct watch *watch, unsigned index)
+{
+	struct blame blame;
+
+	blame_fill(&blame, watch, index);
+	fprintf(out, ",\"blame\":[");
+	for (unsigned i = 0; i < blame.count; i++) {
+		fprintf(out, "%s", i > 0 ? "," : "");
+		json_string(out, blame.sentences[i]);
+	}
+	fputc(']', out);
 }
 
 /* Write the hubs, or the loops, of the process. */
-static void json_kind(FILE *out, const struct target *target, enum board_kind kind,
-                      const struct reading *now, const struct reading *before)
+static void json_kind(FILE *out, const struct watch *watch, enum board_kind kind)
 {
 	const char *separator = "";
 
-	for (unsigned i = 0; i < target->hub_count; i++) {
-		const struct hub *hub = &target->hubs[i];
+	for (unsigned i = 0; i < watch->target.hub_count; i++) {
+		const struct hub *hub = &watch->target.hubs[i];
 
 		if (hub_is_loop(hub) != (kind == BOARD_LOOP))
 			continue;
-		(void)fputs(separator, out);
+		fprintf(out, "%s{", separator);
 		separator = ",";
 		if (kind == BOARD_LOOP)
-			json_loop(out, hub, &now[i], before ? &before[i] : NULL);
+			json_loop(out, hub, &watch->now[i], watch_before(watch, i));
 		else
-			json_hub(out, hub, &now[i], before ? &before[i] : NULL);
+			json_hub(out, hub, &watch->now[i], watch_before(watch, i));
+		json_slow(out, watch, i);
+		json_blame(out, watch, i);
+		fputc('}', out);
 	}
 }
 
-void json_print(FILE *out, const struct target *target, const struct reading *now,
-                const struct reading *before)
+static void json_thread(FILE *out, const struct watch *watch, const struct running *running)
 {
-	fprintf(out, "{\"pid\":%d,", (int)target->pid);
-	json_text(out, "command", target->command);
+	static const char *const places[] = {
+		[TIMERHUB_AWAY] = "away",
+		[TIMERHUB_IN_CALL] = "call",
+		[TIMERHUB_IN_CALLBACK] = "callback",
+	};
+	const struct thread *thread = &running->thread;
+	char name[FUNCTION_NAME_BYTES];
+
+	fprintf(out, "{\"tid\":%d,", thread->tid);
+	json_text(out, "name", thread->name);
+	fprintf(out, ",\"where\":\"%s\"", places[running->cell.where]);
+	if (running->cell.where == TIMERHUB_IN_CALLBACK) {
+		function_name(watch->names, running->cell.fn, name);
+		fputc(',', out);
+		json_text(out, "function", name);
+		json_number(out, "timer", running->cell.timer);
+	}
+	json_number(out, "for_ns", running->for_ns);
+	fprintf(out, ",\"does\":\"%s\",\"state\":\"%c\",",
+	        work_name(work_between(&running->before, thread)), thread->state);
+	json_text(out, "wchan", thread->wchan);
+	fputc(',', out);
+	json_text(out, "syscall", thread->syscall);
+	json_number(out, "ran_ns", thread->ran_ns);
+	if (thread->has_waited_ns)
+		json_number(out, "waited_for_cpu_ns", thread->waited_ns);
+	fputc('}', out);
+}
+
+void json_print(FILE *out, const struct watch *watch)
+{
+	fprintf(out, "{\"pid\":%d,", (int)watch->target.pid);
+	json_text(out, "command", watch->target.command);
 	fprintf(out, ",\"hubs\":[");
-	json_kind(out, target, BOARD_HUB, now, before);
+	json_kind(out, watch, BOARD_HUB);
 	fprintf(out, "],\"loops\":[");
-	json_kind(out, target, BOARD_LOOP, now, before);
+	json_kind(out, watch, BOARD_LOOP);
+	fprintf(out, "],\"threads\":[");
+	for (unsigned i = 0; i < watch->running->count; i++) {
+		fprintf(out, "%s", i > 0 ? "," : "");
+		json_thread(out, watch, &watch->running->rows[i]);
+	}
 	fprintf(out, "]}\n");
 }

@@ -5,15 +5,15 @@
 
 #include <stdio.h>
 
-#include "reading.h"
-#include "target.h"
+#include "latest_readings.h"
 
-/*
- * Print the reading `now` of each hub, with the rates since the reading `before`. now[i] and
- * before[i] belong to the target's hub i. If `before` is NULL, no rates are printed. If
- * before[i].at_ns is 0, no rates of hub i are printed.
- */
-void json_print(FILE *out, const struct target *target, const struct reading *now,
-                const struct reading *before);
+/* Prints the latest readings, with rates since the readings before if there are any. */
+void json_print(FILE *out, const struct watch *watch);
+
+/* Writes "NAME":"TEXT". The text has only printable ASCII. */
+void json_text(FILE *out, const char *name, const char *text);
+
+/* Writes a comma and "NAME":VALUE. */
+void json_number(FILE *out, const char *name, uint64_t value);
 
 #endif

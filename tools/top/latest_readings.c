@@ -5,6 +5,7 @@
  */
 #include "latest_readings.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,23 +21,31 @@ int watch_open(struct watch *watch, pid_t pid)
 	watch->target.proc = -1;
 	watch->now = calloc(TARGET_HUBS_MAX, sizeof(*watch->now));
 	watch->before = calloc(TARGET_HUBS_MAX, sizeof(*watch->before));
-	if (!watch->now || !watch->before) {
+	watch->running = calloc(1, sizeof(*watch->running));
+	watch->running_before = calloc(1, sizeof(*watch->running_before));
+	if (!watch->now || !watch->before || !watch->running || !watch->running_before) {
 		(void)snprintf(watch->target.refusal, sizeof(watch->target.refusal),
 		               "out of memory");
 		return -1;
 	}
 	watch->found_ns = reading_clock_ns();
-	return target_open(&watch->target, pid) < 0 ? -1 : watch_read(watch);
+	if (target_open(&watch->target, pid) < 0)
+		return -1;
+	watch->names = function_names_open(watch->target.proc);
+	return watch_read(watch);
 }
 
 void watch_close(struct watch *watch)
 {
+	function_names_close(watch->names);
 	target_close(&watch->target);
+	free(watch->running);
+	free(watch->running_before);
 	free(watch->now);
 	free(watch->before);
 }
 
-static int watch_check(struct watch *watch)
+int watch_find(struct watch *watch)
 {
 	uint64_t now_ns = reading_clock_ns();
 
@@ -55,9 +64,21 @@ static const struct reading *watch_latest(const struct watch *watch, uint64_t se
 	return NULL;
 }
 
+static void take(const struct target *target, const struct hub *hub, struct reading *ret_reading)
+{
+	uint64_t owner = u64_load_relaxed(&hub->board->owner.tid);
+
+	reading_take(hub->board, hub_clock_ns(hub), ret_reading);
+	if (owner > 0 && owner <= INT_MAX &&
+	    !thread_look(target->proc, (int)owner, &ret_reading->owner))
+		ret_reading->owner.tid = 0;
+}
+
 int watch_read(struct watch *watch)
 {
-	if (watch_check(watch) < 0)
+	struct runnings *running = watch->running;
+
+	if (watch_find(watch) < 0)
 		return -1;
 	for (unsigned i = 0; i < watch->target.hub_count; i++) {
 		const struct reading *latest =
@@ -71,8 +92,13 @@ int watch_read(struct watch *watch)
 	watch->reading_count = watch->target.hub_count;
 	for (unsigned i = 0; i < watch->target.hub_count; i++) {
 		watch->serials[i] = watch->target.hubs[i].about.serial;
-		reading_take(watch->target.hubs[i].board, &watch->now[i]);
+		take(&watch->target, &watch->target.hubs[i], &watch->now[i]);
+		if (watch->before[i].at_ns > 0)
+			reading_follow(&watch->now[i], &watch->before[i]);
 	}
+	watch->running = watch->running_before;
+	watch->running_before = running;
+	runnings_take(watch->running, running, &watch->target);
 	return 0;
 }
 

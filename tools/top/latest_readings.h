@@ -3,7 +3,9 @@
 #ifndef TOP_LATEST_READINGS_H
 #define TOP_LATEST_READINGS_H
 
+#include "function_names.h"
 #include "reading.h"
+#include "running.h"
 #include "target.h"
 
 struct watch {
@@ -11,7 +13,9 @@ struct watch {
 	uint64_t found_ns;                 /* time of the last search for new hubs */
 	uint64_t serials[TARGET_HUBS_MAX]; /* serials[i] is the serial number of hub i */
 	unsigned reading_count;
-	struct reading *now;    /* latest readings; now[i] belongs to target.hubs[i] */
+	struct reading *now; /* latest readings; now[i] belongs to target.hubs[i] */
+	struct runnings *running, *running_before; /* of these two readings */
+	struct function_names *names;
 	struct reading *before; /* readings before the latest; at_ns 0: no earlier reading */
 };
 
@@ -21,6 +25,9 @@ struct watch {
  */
 int watch_open(struct watch *watch, pid_t pid);
 void watch_close(struct watch *watch);
+
+/* Finds new hubs, and forgets closed ones, as watch_read() does, without reading their counters. */
+int watch_find(struct watch *watch);
 
 /*
  * Read the counters of all hubs. Find new hubs and forget closed hubs. Returns -1 if no hub is

@@ -17,15 +17,20 @@
 #include <unistd.h>
 
 #include <console.h>
+#include <when.h>
 
 #include "json.h"
 #include "latest_readings.h"
 #include "metrics.h"
-#include "page.h"
+#include "pages.h"
+#include "processes.h"
 #include "screen.h"
+#include "stalls.h"
 
 #define INTERVAL_MIN_S 0.05
 #define INTERVAL_MAX_S 3600.0
+#define WATCH_MIN_NS UINT64_C(10000000)
+#define WATCH_MAX_NS UINT64_C(3600000000000)
 #define PRINTED_COLUMNS 80
 
 struct options {
@@ -35,6 +40,7 @@ struct options {
 	bool once;
 	bool json;
 	bool metrics;
+	uint64_t watch_ns; /* the threshold of --watch; 0: it is not given */
 };
 
 static volatile sig_atomic_t stopped;
@@ -47,17 +53,21 @@ static void stop(int number)
 
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
-	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
+	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] [PID]\n"
+	"       timerhub-top [-j] -w TIME PID\n"
 	"\n"
-	"Shows the counters of the timerhub hubs of process PID.\n"
-	"The tool shows only hubs that were opened with TIMERHUB_OBSERVABLE, and loops\n"
-	"that were opened with TIMERHUB_LOOP_OBSERVABLE.\n"
+	"Shows the timerhub hubs and loops of process PID, if it has opened them with\n"
+	"TIMERHUB_OBSERVABLE or TIMERHUB_LOOP_OBSERVABLE. Without PID, lists the\n"
+	"processes that have any.\n"
 	"\n"
 	"  -1, --once              print one reading and end; with -i, wait for one\n"
 	"                          interval before the reading, and print rates\n"
 	"  -j, --json              print JSON, one object on a line for each reading\n"
 	"  -m, --metrics           print one reading as OpenMetrics text, for Prometheus\n"
 	"  -i, --interval SECONDS  time between readings, 0.05 to 3600; default 1\n"
+	"  -w, --watch TIME        print a line when events have waited longer than TIME,\n"
+	"                          such as 200ms, with the thread and function to blame,\n"
+	"                          and when that ends; until the process ends\n"
 	"  -h, --help              print this help\n"
 	"  -V, --version           print the version\n"
 	"\n"
@@ -88,6 +98,17 @@ static int parse_interval(const char *text, struct options *options)
 	return 0;
 }
 
+static int parse_watch(const char *text, struct options *options)
+{
+	struct when when;
+
+	if (!when_read(text, &when) || when.is_absolute || when.ns < WATCH_MIN_NS ||
+	    when.ns > WATCH_MAX_NS)
+		return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
+	options->watch_ns = when.ns;
+	return 0;
+}
+
 static int parse_pid(const char *text, struct options *options)
 {
 	char *end;
@@ -112,6 +133,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "json", no_argument, NULL, 'j' },
 		{ "metrics", no_argument, NULL, 'm' },
 		{ "interval", required_argument, NULL, 'i' },
+		{ "watch", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -119,7 +141,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "1jmi:hV", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
 		if (option == '1') {
 			options->once = true;
 		} else if (option == 'j') {
@@ -129,6 +151,9 @@ static int parse(int argc, char **argv, struct options *options)
 		} else if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
+		} else if (option == 'w') {
+			if (parse_watch(optarg, options) < 0)
+				return -1;
 		} else if (option != 'i') {
 			return wrong("there is no such option, or its value is missing");
 		} else if (parse_interval(optarg, options) < 0) {
@@ -137,6 +162,11 @@ static int parse(int argc, char **argv, struct options *options)
 	}
 	if (options->json && options->metrics)
 		return wrong("--json and --metrics exclude each other");
+	if (options->watch_ns > 0 && (options->once || options->interval_given))
+		return wrong(
+			"--watch has no reading that --once, --metrics or --interval could be of");
+	if (argc == 1)
+		return 0;
 	if (argc - optind != 1)
 		return wrong("exactly one PID must be given");
 	return parse_pid(argv[optind], options);
@@ -163,30 +193,58 @@ static void pause_for(double seconds)
 	(void)nanosleep(&time, NULL);
 }
 
+static void print_page(const struct page *page)
+{
+	for (unsigned line = 0; line < page->count; line++)
+		puts(page->lines[line]);
+}
+
 static void print_pages(const struct watch *watch)
 {
-	struct page page;
-
 	for (unsigned i = 0; i < watch->target.hub_count; i++) {
-		page_fill(&page, &watch->target, i, &watch->now[i], watch_before(watch, i),
-		          PRINTED_COLUMNS);
-		for (unsigned line = 0; line < page.count; line++)
-			puts(page.lines[line]);
-		if (i + 1 < watch->target.hub_count)
+		struct page page = { .columns = PRINTED_COLUMNS };
+
+		if (i > 0)
 			puts("");
+		if (hub_is_loop(&watch->target.hubs[i]))
+			loop_page_fill(&page, watch, i);
+		else
+			hub_page_fill(&page, watch, i);
+		print_page(&page);
 	}
+}
+
+static void print_who(const struct watch *watch)
+{
+	struct page page = { .columns = PRINTED_COLUMNS };
+
+	puts("");
+	who_fill(&page, watch);
+	print_page(&page);
+}
+
+static void print_overview(const struct watch *watch)
+{
+	struct page page = { .columns = PRINTED_COLUMNS };
+
+	overview_fill(&page, watch);
+	print_page(&page);
+	puts("");
 }
 
 /* Print one reading of all hubs to standard output. */
 static int print_reading(const struct watch *watch, const struct options *options)
 {
 	if (options->metrics) {
-		if (metrics_print(stdout, &watch->target, watch->now) < 0)
+		if (metrics_print(stdout, watch) < 0)
 			return complain(strerror(ENOMEM));
 	} else if (options->json) {
-		json_print(stdout, &watch->target, watch->now, watch->before);
+		json_print(stdout, watch);
 	} else {
+		if (watch->target.hub_count > 1)
+			print_overview(watch);
 		print_pages(watch);
+		print_who(watch);
 	}
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
@@ -212,6 +270,10 @@ static int print(struct watch *watch, const struct options *options)
 
 static int show(struct watch *watch, const struct options *options)
 {
+	if (options->watch_ns > 0)
+		return stalls_run(watch, options->watch_ns, options->json, &stopped) == 0
+		               ? 0
+		               : complain(strerror(errno));
 	if (options->once || options->json)
 		return print(watch, options);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -224,6 +286,19 @@ static int show(struct watch *watch, const struct options *options)
 	return -1;
 }
 
+static int list(void)
+{
+	int count = processes_print(stdout);
+
+	if (count > 0)
+		return console_end(GOOD, REFUSED);
+	(void)complain(count == 0
+	                       ? "there is no process to watch: the programs must open their hubs"
+	                         " with TIMERHUB_OBSERVABLE, or you lack the right to look at them"
+	                       : "/proc cannot be read");
+	return REFUSED;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
@@ -234,6 +309,8 @@ int main(int argc, char **argv)
 	result = parse(argc, argv, &options);
 	if (result != 0)
 		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
+	if (options.pid == 0)
+		return list();
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);

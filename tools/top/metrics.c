@@ -100,6 +100,10 @@ static struct timerhub_stats stats_of(const struct reading *reading)
 		.cascaded = reading->cascaded,
 		.clock_jumps = reading->clock_jumps,
 		.sleeper = (uint32_t)reading->sleeper,
+		.slow_callbacks = reading->slow_callbacks,
+		.slow_sum_ns = reading->slow_sum_ns,
+		.waiting = reading->outbox,
+		.untaken_ns = reading->untaken_ns,
 	};
 
 	memcpy(stats.lateness, reading->lateness, sizeof(stats.lateness));
@@ -163,8 +167,9 @@ static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 	return text.length;
 }
 
-int metrics_print(FILE *out, const struct target *target, const struct reading *readings)
+int metrics_print(FILE *out, const struct watch *watch)
 {
+	const struct target *target = &watch->target;
 	struct told *told = calloc(1, sizeof(*told));
 	int result = -1;
 	size_t length;
@@ -174,12 +179,13 @@ int metrics_print(FILE *out, const struct target *target, const struct reading *
 		return -1;
 	for (unsigned i = 0; i < target->hub_count; i++)
 		if (hub_is_loop(&target->hubs[i]))
-			tell_loop(told, &target->hubs[i], &readings[i]);
+			tell_loop(told, &target->hubs[i], &watch->now[i]);
 		else
-			tell_hub(told, &target->hubs[i], &readings[i]);
+			tell_hub(told, &target->hubs[i], &watch->now[i]);
 	length = write_told(told, NULL, 0);
 	text = malloc(length + 1);
 	if (text) {
+		who_metrics_print(out, watch);
 		(void)write_told(told, text, length + 1);
 		(void)fwrite(text, 1, length, out);
 		result = 0;

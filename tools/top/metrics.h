@@ -5,10 +5,12 @@
 
 #include <stdio.h>
 
-#include "reading.h"
-#include "target.h"
+#include "latest_readings.h"
 
-/* Print the readings. readings[i] belongs to the target's hub i. Returns -1 if memory is short. */
-int metrics_print(FILE *out, const struct target *target, const struct reading *readings);
+/* Prints the latest readings. Returns -1 if memory is short. */
+int metrics_print(FILE *out, const struct watch *watch);
+
+/* Prints the families about threads, slow callbacks and what waits; metrics_print() calls it. */
+void who_metrics_print(FILE *out, const struct watch *watch);
 
 #endif

@@ -1,24 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the lines of text about one hub, which timerhub-top shows on a screen or prints. */
+/* A page of text, which timerhub-top shows on a screen or prints, and the numbers on it. */
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 
-#include "reading.h"
-#include "target.h"
+#include <stdbool.h>
 
-#define PAGE_LINES_MAX 128
-#define PAGE_COLUMNS_MAX 160
+#include "reading.h"
+
+#define PAGE_LINES_MAX 192
+#define PAGE_COLUMNS_MAX 240
 
 struct page {
+	unsigned columns, rows; /* the size that the page should fit; longer pages are cut off */
 	unsigned count;
+	bool marked[PAGE_LINES_MAX]; /* whether the line tells of something that grows */
 	char lines[PAGE_LINES_MAX][PAGE_COLUMNS_MAX + 1];
 };
 
-/*
- * Fill the page for hub number `index` of the target. If `before` is NULL, the page has no rates.
- * `columns` is the largest width of a line. On a wide page, the lateness is beside the counters.
- */
-void page_fill(struct page *page, const struct target *target, unsigned index,
-               const struct reading *now, const struct reading *before, unsigned columns);
+__attribute__((format(printf, 2, 3))) void page_add(struct page *page, const char *format, ...);
+
+/* Marks the line that was added last. */
+void page_mark(struct page *page);
+
+/* Writes the lines of `right` beside those of `page` if it is wide enough, else below them. */
+void page_beside(struct page *page, unsigned from, const struct page *right);
+
+/* A number or a word, as it stands on a page. */
+struct number {
+	char text[32];
+};
+
+/* Formats a number with commas: 1234567 is "1,234,567". */
+struct number number(uint64_t value);
+
+/* Formats the rate of a counter between two readings. It is a dash if `earlier` is NULL. */
+struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
+                   const struct reading *earlier);
+
+/* Formats a time span of `ns` nanoseconds with three digits and a unit; UINT64_MAX is "any". */
+struct number span(uint64_t ns);
+
+/* Formats a time span in hours, minutes and seconds. */
+struct number hours(uint64_t ns);
 
 #endif

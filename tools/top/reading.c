@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "reading.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <timerhub.h>
@@ -86,8 +87,9 @@ static void read_inbox(const struct board *board, struct reading *reading)
  * Add the counters of one queue to the reading. Returns the number of its one-shot timers that
  * ended by delivery.
  */
-static uint64_t read_queue(const struct board_queue *queue, uint32_t index, struct reading *reading)
+static uint64_t read_queue(const struct board *board, uint32_t index, struct reading *reading)
 {
+	const struct board_queue *queue = &board->queues[index];
 	uint64_t fd_plus_one = u64_load_relaxed(&queue->fd_plus_one);
 	struct queue_reading one = {
 		.index = index,
@@ -96,11 +98,16 @@ static uint64_t read_queue(const struct board_queue *queue, uint32_t index, stru
 	};
 	uint64_t put = u64_load_relaxed(&queue->put);
 
+	one.address = u64_load_relaxed(&queue->address);
 	one.delivered = u64_load_relaxed(&queue->delivered);
 	one.waiting = reading_more(put, one.delivered + u64_load_relaxed(&queue->passed_over));
+	if (one.waiting > 0)
+		one.untaken_ns =
+			reading_more(reading->clock_ns, board_untaken_since_ns(board, index));
 	reading->delivered += one.delivered;
 	reading->overruns += one.overruns;
 	if (fd_plus_one != 0) {
+		reading->untaken_ns = u64_max(reading->untaken_ns, one.untaken_ns);
 		reading->outbox += one.waiting;
 		if (reading->queue_count < READING_QUEUES_MAX)
 			reading->queues[reading->queue_count] = one;
@@ -109,23 +116,49 @@ static uint64_t read_queue(const struct board_queue *queue, uint32_t index, stru
 	return u64_load_relaxed(&queue->retired);
 }
 
+static int compare_queues(const void *left, const void *right)
+{
+	const struct queue_reading *one = left, *other = right;
+
+	if (one->waiting != other->waiting)
+		return one->waiting < other->waiting ? 1 : -1;
+	return one->index > other->index ? 1 : -1;
+}
+
+static void sort_queues(struct reading *reading)
+{
+	uint32_t listed = reading->queue_count < READING_QUEUES_MAX ? reading->queue_count
+	                                                            : READING_QUEUES_MAX;
+
+	qsort(reading->queues, listed, sizeof(reading->queues[0]), compare_queues);
+}
+
 static void read_loop(const struct board_loop *loop, struct reading *reading)
 {
+	uint64_t due_ns = u64_load_relaxed(&loop->due_ns);
+
 	reading->added = u64_load_relaxed(&loop->added);
 	reading->turns = u64_load_relaxed(&loop->turns);
 	reading->callbacks = u64_load_relaxed(&loop->callbacks);
 	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
 	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
 	reading->refused = u64_load_relaxed(&loop->refused);
+	reading->address = u64_load_relaxed(&loop->address);
+	if (due_ns != 0)
+		reading->overdue_ns = reading_more(reading->clock_ns, due_ns);
 }
 
-void reading_take(const struct board *board, struct reading *ret_reading)
+void reading_take(const struct board *board, uint64_t clock_ns, struct reading *ret_reading)
 {
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
 	uint64_t ended = 0;
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
+	ret_reading->clock_ns = clock_ns;
+	ret_reading->slow_callbacks = u64_load_relaxed(&board->slow.count);
+	ret_reading->slow_sum_ns = u64_load_relaxed(&board->slow.sum_ns);
+	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
 	read_loop(&board->loop, ret_reading);
 	/*
 	 * Read the slots before the queues. The library counts an ended timer before it frees the
@@ -138,13 +171,64 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	 * unused page of the board would allocate memory in the watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
-		ended += read_queue(&board->queues[i], i, ret_reading);
+		ended += read_queue(board, i, ret_reading);
+	sort_queues(ret_reading);
 	read_inbox(board, ret_reading);
 	read_owner(&board->owner, ret_reading);
 	read_deliveries(board, ret_reading);
 	ret_reading->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
 	ended += u64_load_relaxed(&board->callers.dropped) + ret_reading->live;
 	ret_reading->cancelled = reading_more(ret_reading->armed, ended);
+}
+
+const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index)
+{
+	for (uint32_t i = 0; i < reading->queue_count && i < READING_QUEUES_MAX; i++)
+		if (reading->queues[i].index == index)
+			return &reading->queues[i];
+	return NULL;
+}
+
+/* Returns the character of the rhythm for the latest event of this interval. */
+static char rhythm_of(const struct reading *now, const struct reading *before)
+{
+	static const struct {
+		uint64_t below_ns;
+		char character;
+	} steps[] = { { UINT64_C(1) << 20, '.' },
+		      { UINT64_C(1) << 24, ':' },
+		      { UINT64_C(1) << 27, '+' },
+		      { UINT64_C(1) << 30, '#' } };
+	uint64_t told = lateness_between(now->lateness, before->lateness).max_below_ns;
+	uint64_t taken =
+		lateness_between(now->delivery_lateness, before->delivery_lateness).max_below_ns;
+	uint64_t latest = u64_max(u64_max(told, taken), now->overdue_ns);
+
+	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++)
+		latest = u64_max(latest, now->queues[i].untaken_ns);
+	if (latest == 0)
+		return ' ';
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (latest <= steps[i].below_ns)
+			return steps[i].character;
+	return '@';
+}
+
+void reading_follow(struct reading *now, const struct reading *before)
+{
+	size_t length = strlen(before->rhythm), drop = length == READING_RHYTHM;
+
+	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
+	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++) {
+		struct queue_reading *queue = &now->queues[i];
+		const struct queue_reading *earlier = reading_queue(before, queue->index);
+
+		if (earlier && queue->waiting > earlier->waiting)
+			queue->grew = earlier->grew + 1;
+	}
+	memcpy(now->rhythm, before->rhythm + drop, length - drop);
+	now->rhythm[length - drop] = rhythm_of(now, before);
+	now->rhythm[length - drop + 1] = 0;
 }
 
 uint64_t lateness_below_ns(unsigned bucket)

@@ -6,16 +6,24 @@
  */
 #include "screen.h"
 
+#include <console.h>
 #include <curses.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "page.h"
+#include "pages.h"
 
 #define KEY_ESCAPE 27
 
+/* the colour pair of what is marked */
+#define MARKED_COLOURS 1
+
+enum view { VIEW_ONE, VIEW_OVERVIEW, VIEW_WHO };
+
 struct screen {
 	struct watch *watch;
+	enum view view;
+	bool has_colours;
 	uint64_t interval_ns;
 	uint64_t next_ns; /* time of the next reading */
 	uint64_t serial;  /* serial number of the shown hub */
@@ -42,32 +50,53 @@ static void screen_turn(struct screen *screen, unsigned by)
 	screen->serial = target->hubs[(screen_index(screen) + by) % target->hub_count].about.serial;
 }
 
-static void screen_draw(struct screen *screen)
+static void screen_fill(struct screen *screen, struct page *page)
 {
-	struct watch *watch = screen->watch;
+	const struct watch *watch = screen->watch;
 	unsigned index = screen_index(screen);
-	int rows = LINES, columns = COLS;
-	char keys[PAGE_COLUMNS_MAX + 1];
-	struct page page;
 
-	page_fill(&page, &watch->target, index, &watch->now[index], watch_before(watch, index),
-	          (unsigned)columns);
-	(void)erase();
-	for (int i = 0; i < rows - 1 && i < (int)page.count; i++) {
-		(void)attrset(i == 0 ? A_BOLD : A_NORMAL);
-		(void)mvaddnstr(i, 0, page.lines[i], columns);
-	}
-	(void)snprintf(keys, sizeof(keys), " q quit  space %s%s  every %.3g s %s",
-	               screen->paused ? "go on" : "pause",
-	               watch->target.hub_count > 1 ? "  tab next hub" : "",
-	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
+	if (screen->view == VIEW_OVERVIEW)
+		overview_fill(page, watch);
+	else if (screen->view == VIEW_WHO)
+		who_fill(page, watch);
+	else if (hub_is_loop(&watch->target.hubs[index]))
+		loop_page_fill(page, watch, index);
+	else
+		hub_page_fill(page, watch, index);
+}
+
+static void screen_draw_keys(const struct screen *screen)
+{
+	unsigned hub_count = screen->watch->target.hub_count;
+	char keys[PAGE_COLUMNS_MAX + 1];
+
+	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s%s  every %.3g s %s",
+	               screen->paused ? "go on" : "pause", hub_count > 1 ? "  tab next hub" : "",
+	               hub_count > 1 ? "  o overview" : "", (double)screen->interval_ns / 1e9,
+	               screen->paused ? "(paused)" : "");
 	(void)attrset(A_REVERSE);
 	/*
 	 * The last column of the last row stays empty, because a character there makes some
 	 * terminals scroll.
 	 */
-	(void)mvaddnstr(rows - 1, 0, keys, columns - 1);
+	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
 	(void)attrset(A_NORMAL);
+}
+
+static void screen_draw(struct screen *screen)
+{
+	struct page page = { .columns = (unsigned)COLS,
+		             .rows = LINES > 1 ? (unsigned)LINES - 1 : 1 };
+
+	screen_fill(screen, &page);
+	(void)erase();
+	for (int i = 0; i < LINES - 1 && i < (int)page.count; i++) {
+		(void)attrset(i == 0 || page.marked[i] ? A_BOLD : A_NORMAL);
+		if (page.marked[i] && screen->has_colours)
+			(void)attron(COLOR_PAIR(MARKED_COLOURS));
+		(void)mvaddnstr(i, 0, page.lines[i], COLS);
+	}
+	screen_draw_keys(screen);
 	(void)refresh();
 }
 
@@ -81,6 +110,12 @@ static void screen_key(struct screen *screen, int key)
 		break;
 	case ' ':
 		screen->paused = !screen->paused;
+		break;
+	case 'o':
+		screen->view = screen->view == VIEW_OVERVIEW ? VIEW_ONE : VIEW_OVERVIEW;
+		break;
+	case 'w':
+		screen->view = screen->view == VIEW_WHO ? VIEW_ONE : VIEW_WHO;
 		break;
 	case '\t':
 	case 'n':
@@ -146,6 +181,9 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 	(void)keypad(stdscr, TRUE);
 	(void)curs_set(0);
 	(void)set_escdelay(25);
+	if (*console_colour(stdout, CONSOLE_BAD) != 0 && start_color() == OK)
+		screen.has_colours = use_default_colors() == OK &&
+		                     init_pair(MARKED_COLOURS, COLOR_RED, -1) == OK;
 	result = screen_loop(&screen, stop);
 	(void)endwin();
 	delscreen(terminal);

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef F_SEAL_SHRINK
@@ -83,11 +84,10 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 }
 
 /*
- * Returns whether the watched process is alive. An ended process stays in /proc until its parent
- * waits for it. When a process ends, the kernel sets FLAG_EXITING, closes the process's files, and
- * changes the process's state, in this order.
+ * An ended process stays in /proc until its parent waits for it. When a process ends, the kernel
+ * sets FLAG_EXITING, closes the process's files, and changes the process's state, in this order.
  */
-static bool target_alive(const struct target *target)
+bool target_alive(const struct target *target)
 {
 	char stat[512];
 	const char *after_name;
@@ -147,6 +147,17 @@ int target_open(struct target *target, pid_t pid)
 	target->command[strcspn(target->command, "\n")] = 0;
 	make_printable(target->command, sizeof(target->command));
 	return target_find_hubs(target);
+}
+
+uint64_t hub_clock_ns(const struct hub *hub)
+{
+	static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME };
+	struct timespec now;
+
+	if (hub->about.manual != 0 || hub->about.clock >= sizeof(clocks) / sizeof(clocks[0]))
+		return 0;
+	(void)clock_gettime(clocks[hub->about.clock], &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static void hub_forget(struct hub *hub)
@@ -342,5 +353,5 @@ int target_check(struct target *target)
 		return refuse(target, "process %d has ended", (int)target->pid);
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
-	return there == target->hub_count ? 0 : target_find_hubs(target);
+	return there > 0 && there == target->hub_count ? 0 : target_find_hubs(target);
 }

@@ -30,6 +30,9 @@ static inline bool hub_is_loop(const struct hub *hub)
 	return hub->about.kind == BOARD_LOOP;
 }
 
+/* Returns the time on the clock of the hub or loop, or 0 if the program itself gives the time. */
+uint64_t hub_clock_ns(const struct hub *hub);
+
 struct target {
 	pid_t pid;
 	int proc; /* descriptor of /proc/PID, never of a later process with this PID */
@@ -51,9 +54,12 @@ void target_close(struct target *target);
  */
 int target_find_hubs(struct target *target);
 
+/* Returns whether the watched process is alive. */
+bool target_alive(const struct target *target);
+
 /*
- * Check quickly that the process and all known hubs still exist. If the process or a hub is gone,
- * call target_find_hubs() and return its result.
+ * Check quickly that the process and all known hubs still exist. If a hub is gone, or none is
+ * known, call target_find_hubs() and return its result.
  */
 int target_check(struct target *target);
 

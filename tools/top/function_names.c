@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the names of functions. See function_names.h. elfutils reads the symbols: of the mapped
+ * file, or if that is stripped, of the file of debugging symbols that has the same build-id.
+ *
+ * The path in a line of /proc/PID/maps may name another file here than it does for the process,
+ * because the process can live in another mount namespace, or because a new version was installed
+ * under the path. A wrong file would give wrong names. So the file is opened through the mapping
+ * itself (map_files), for which the kernel wants a privilege, or by its path, and then it must have
+ * the inode of the mapping.
+ *
+ * Tested by tests/tools/test_function_names.py.
+ */
+#define _GNU_SOURCE
+#include "function_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#ifdef TOP_WITH_ELFUTILS
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEBUG_PATH_BYTES 96
+
+struct function_names {
+	int proc;
+	Dwfl *dwfl;
+	char *maps; /* the /proc/PID/maps from which `dwfl` knows its files; NULL: none yet */
+	char debug_path[DEBUG_PATH_BYTES];
+	char *debug_paths; /* elfutils wants a pointer to a pointer */
+	Dwfl_Callbacks callbacks;
+};
+
+/*
+ * elfutils passes no argument of ours to its callbacks, so this is whose modules are reported or
+ * searched at the moment. The tool has one thread.
+ */
+static const struct function_names *current;
+
+/* Reads a whole file of /proc, whose size is not known before. Returns NULL on failure. */
+static char *read_all(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+	size_t bytes = 0, room = 1 << 16;
+	char *text = fd < 0 ? NULL : malloc(room);
+	ssize_t got = -1;
+
+	while (text && (got = read(fd, text + bytes, room - bytes - 1)) > 0) {
+		char *larger;
+
+		bytes += (size_t)got;
+		if (room - bytes > 4096)
+			continue;
+		larger = realloc(text, room *= 2);
+		if (!larger)
+			break;
+		text = larger;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	if (!text || got != 0) {
+		free(text);
+		return NULL;
+	}
+	text[bytes] = 0;
+	return text;
+}
+
+/* Finds the line of the maps that begins with this address. */
+static bool maps_find(const char *maps, uint64_t start, uint64_t *ret_end, uint64_t *ret_inode)
+{
+	for (const char *line = maps; *line; line += strcspn(line, "\n") + 1) {
+		uint64_t from;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %" SCNu64, &from, ret_end,
+		           ret_inode) == 3 &&
+		    from == start)
+			return true;
+		if (!strchr(line, '\n'))
+			break;
+	}
+	return false;
+}
+
+/* Opens the file under this path, if it is a file with this inode. */
+static int open_inode(int folder, const char *path, uint64_t inode)
+{
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat stat;
+
+	if (fd >= 0 && (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) || stat.st_ino != inode)) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int open_mapped(const struct function_names *names, const char *path, uint64_t start)
+{
+	char mapping[64], *inside;
+	uint64_t end, inode;
+	int fd;
+
+	if (!maps_find(names->maps, start, &end, &inode))
+		return -1;
+	(void)snprintf(mapping, sizeof(mapping), "map_files/%" PRIx64 "-%" PRIx64, start, end);
+	fd = openat(names->proc, mapping, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 || asprintf(&inside, "root%s", path) < 0)
+		return fd;
+	fd = open_inode(names->proc, inside, inode);
+	free(inside);
+	/* The path of a process that only has another root folder is a path of this process. */
+	return fd >= 0 ? fd : open_inode(AT_FDCWD, path, inode);
+}
+
+static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
+                    char **ret_path, Elf **ret_elf)
+{
+	(void)module, (void)data, (void)ret_path;
+	*ret_elf = NULL;
+	return *path == '/' ? open_mapped(current, path, start) : -1;
+}
+
+/* Moves *maps to the next line of mapped code, and returns its length; 0 at the end. */
+static size_t next_code(const char **maps)
+{
+	while (**maps) {
+		size_t length = strcspn(*maps, "\n");
+		const char *blank = memchr(*maps, ' ', length);
+
+		if (blank && *maps + length - blank > 4 && blank[3] == 'x')
+			return length;
+		*maps += length + ((*maps)[length] == '\n');
+	}
+	return 0;
+}
+
+/* The heap of a process changes all the time, the code hardly ever. */
+static bool has_same_code(const char *maps, const char *others)
+{
+	for (;;) {
+		size_t length = next_code(&maps);
+
+		if (next_code(&others) != length || memcmp(maps, others, length) != 0)
+			return false;
+		if (length == 0)
+			return true;
+		maps += length;
+		others += length;
+	}
+}
+
+/* Begins anew if the process has mapped or unmapped code since the last time. */
+static bool names_refresh(struct function_names *names)
+{
+	char *maps = read_all(names->proc, "maps");
+	FILE *file;
+
+	if (maps && names->maps && names->dwfl && has_same_code(maps, names->maps)) {
+		free(maps);
+		return true;
+	}
+	free(names->maps);
+	names->maps = maps;
+	if (names->dwfl)
+		dwfl_end(names->dwfl);
+	names->dwfl = NULL;
+	if (!maps || *maps == 0)
+		return false;
+	names->dwfl = dwfl_begin(&names->callbacks);
+	file = names->dwfl ? fmemopen(maps, strlen(maps), "r") : NULL;
+	if (!file)
+		return false;
+	dwfl_report_begin(names->dwfl);
+	(void)dwfl_linux_proc_maps_report(names->dwfl, file);
+	(void)fclose(file);
+	return dwfl_report_end(names->dwfl, NULL, NULL) == 0;
+}
+
+/*
+ * Stores the symbol at exactly this address. The nearest symbol before it would be a guess, because
+ * a stripped file keeps the symbols of a few functions only.
+ */
+static bool name_from_symbols(struct function_names *names, uint64_t address, char *ret_name)
+{
+	Dwfl_Module *module = dwfl_addrmodule(names->dwfl, address);
+	const char *symbol, *path;
+	Dwarf_Addr start;
+	GElf_Off offset;
+	GElf_Sym about;
+
+	if (!module)
+		return false;
+	current = names;
+	symbol = dwfl_module_addrinfo(module, address, &offset, &about, NULL, NULL, NULL);
+	path = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+	if (symbol && offset == 0)
+		(void)snprintf(ret_name, FUNCTION_NAME_BYTES, "%s", symbol);
+	else if (path && *path == '/')
+		(void)snprintf(ret_name, FUNCTION_NAME_BYTES, "%s+0x%" PRIx64,
+		               strrchr(path, '/') + 1, address - start);
+	else
+		return false;
+	for (char *c = ret_name; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			*c = '?';
+	return true;
+}
+
+struct function_names *function_names_open(int proc)
+{
+	struct function_names *names = calloc(1, sizeof(*names));
+
+	if (!names)
+		return NULL;
+	/* A server of debugging symbols would be asked over the network while the stall goes on. */
+	(void)unsetenv("DEBUGINFOD_URLS");
+	names->proc = proc;
+	/* Symbols are looked for where the process would find them, and then on this machine. */
+	(void)snprintf(names->debug_path, sizeof(names->debug_path),
+	               "/proc/self/fd/%d/root/usr/lib/debug:/usr/lib/debug", proc);
+	names->debug_paths = names->debug_path;
+	names->callbacks.find_elf = find_elf;
+	names->callbacks.find_debuginfo = dwfl_build_id_find_debuginfo;
+	names->callbacks.debuginfo_path = &names->debug_paths;
+	return names;
+}
+
+void function_names_close(struct function_names *names)
+{
+	if (!names)
+		return;
+	if (names->dwfl)
+		dwfl_end(names->dwfl);
+	free(names->maps);
+	free(names);
+}
+
+#else
+
+struct function_names *function_names_open(int proc)
+{
+	(void)proc;
+	return NULL;
+}
+
+void function_names_close(struct function_names *names)
+{
+	(void)names;
+}
+
+#endif
+
+void function_name(struct function_names *names, uint64_t address,
+                   char ret_name[FUNCTION_NAME_BYTES])
+{
+#ifdef TOP_WITH_ELFUTILS
+	if (names && names_refresh(names) && name_from_symbols(names, address, ret_name))
+		return;
+#else
+	(void)names;
+#endif
+	(void)snprintf(ret_name, FUNCTION_NAME_BYTES, "0x%" PRIx64, address);
+}

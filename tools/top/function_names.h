@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the names of functions of another process, from the symbols of the files that it has
+ * mapped. Without elfutils at build time, functions are named by their addresses.
+ */
+#ifndef TOP_FUNCTION_NAMES_H
+#define TOP_FUNCTION_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* room for a name; C++ names can be longer, and are cut off */
+#define FUNCTION_NAME_BYTES 128
+
+struct function_names;
+
+/*
+ * Opens the files of the process whose folder in /proc is `proc`. Returns NULL if there is no
+ * memory for it, which the other functions accept: functions then have addresses as names.
+ */
+struct function_names *function_names_open(int proc);
+void function_names_close(struct function_names *names);
+
+/*
+ * Stores the name of the function that begins at `address`: that of its symbol, or the file and the
+ * offset in it ("server+0x1234"), or the address. Characters that are not printable ASCII become
+ * '?'. The process may have loaded another library since the last call, so each call looks at its
+ * maps again.
+ */
+void function_name(struct function_names *names, uint64_t address,
+                   char ret_name[FUNCTION_NAME_BYTES]);
+
+#endif
