@@ -8,7 +8,8 @@
  * callback of a call, and `fn` is 0 between callbacks. A reader loads these three before and after
  * the rest, and takes all of it again if one has changed. The thread stores in this order:
  *
- *   a call begins: queue, since_ns, state     a callback begins: timer, count, fn
+ *   a call begins: queue, since_ns,           a callback begins: timer, count, fn
+ *     count := 0, state
  *   it ends: state                            it ends: fn := 0, since_ns
  *
  * Each store is a release and each load an acquire. So a reader that has got anything newer than
@@ -76,6 +77,7 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
+	u32_store_release(&cell->count, 0); /* the last call's could come again in this one */
 	/* [cell] Who sees the new call sees its queue, and since when it is. */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
