@@ -200,14 +200,12 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 		if (!tell_cpu(text, &before->owner, &now->owner, told_ns))
 			tell(text, " not known why");
 	}
-	if (late_ns <= LATE_NS) {
+	/* What was told late is taken late as well. */
+	if (late_ns <= LATE_NS || (!hub_is_loop(hub) && told_ns >= taken_ns)) {
 		/* A dispatch does not count how late it takes what waits behind a slow callback. */
 		blame_slow(blame, watch, index);
 		return;
 	}
-	/* What was told late is taken late as well. */
-	if (!hub_is_loop(hub) && told_ns >= taken_ns)
-		return;
 	text = begin(blame);
 	if (hub_is_loop(hub))
 		tell(text, "loop %u late (p99 below %s):", index + 1, span(late_ns).text);
