@@ -10,6 +10,7 @@ under load must not be blamed for SECONDS, unless it gets no CPU.
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -156,8 +157,8 @@ class Planted(unittest.TestCase):
         ran_ns, observed_ns = thread["ran_ns"], thread["observed_ns"]
         self.assertLess(ran_ns, cpu_ns + 20 * 10**6, line)
         if line["stall"] == "ends":
-            unseen_ns = STALL_MS * 10**6 - observed_ns
-            self.assertGreater(ran_ns, cpu_ns - unseen_ns - 50 * 10**6, line)
+            unseen_ns = line["for_ns"] - observed_ns
+            self.assertGreater(ran_ns, cpu_ns - unseen_ns - 100 * 10**6, line)
         self.assertEqual(thread["does"], "computing" if ran_ns >= observed_ns // 2
                          else "waiting for a CPU", line)
 
@@ -212,7 +213,7 @@ class Who(unittest.TestCase):
         page = self.told(program, "-i", "0.1")
         self.assertTrue(all(len(line) <= 80 for line in page.splitlines()), page)
         self.assertRegex(page, r'\n\d+ "queue" +in callback_blocks +\d+.* 0 % +\d+ ms S ')
-        self.assertRegex(page, r"\ncallback_blocks +1 +3\d\.\d ms")
+        self.assertRegex(page, r"\ncallback_blocks +1 +[\d.]+ ms")
         self.assertRegex(page, r"callback_blocks\s+for .*,\s+blocked")
 
     def check_metrics(self, program, tid):
@@ -233,25 +234,22 @@ class Who(unittest.TestCase):
 
     def test_what_came_late_is_blamed_on_what_is_known(self):
         """A slow callback is, and a handler of the program's own is not."""
-        for kind, blamed in (("callback_blocks", r"callback_blocks was slow once, \d+ ms"),
-                             ("handler_blocks", r'(not known why|thread \d+ "\w+" waited)')):
+        for kind, blamed in (("callback_blocks", r".*: callback_blocks was slow once, \d+ ms"),
+                             ("handler_blocks", r"taken late \(p99 below .*\): "
+                                                r'(not known why|thread \d+ "\w+" waited)')):
             with self.subTest(kind=kind), Program(STALLING) as program:
                 tool = subprocess.Popen([TOP, "-j", "-i", "0.05", str(program.pid)], text=True,
                                         stdout=subprocess.PIPE)
+                self.addCleanup(tool.communicate)
+                self.addCleanup(tool.kill)
                 tool.stdout.readline()
-                program.do(f"{kind} 300 queue")
-                late = self.taken_late(itertools.islice(tool.stdout, 100))
-                self.assertRegex(late, rf'^hub 1 "owner" taken late \(p99 below \d+ ms\): {blamed}')
-                tool.terminate()
-                tool.communicate()
-
-    def taken_late(self, lines):
-        """The sentence about what was taken at least 268 ms late."""
-        for line in lines:
-            hub, = json.loads(line)["hubs"]
-            if hub.get("delivery_lateness_lately", {}).get("max_below_ns", 0) > 2**28:
-                return next(text for text in hub["blame"] if "taken late" in text)
-        raise AssertionError("nothing was late")
+                program.do(f"{kind} {STALL_MS} queue")
+                told = [sentence for line in itertools.islice(tool.stdout, 60)
+                        for sentence in json.loads(line)["hubs"][0]["blame"]]
+                self.assertTrue([sentence for sentence in told
+                                 if re.search(f'^hub 1 "owner" {blamed}', sentence)], told)
+                self.assertEqual([sentence for sentence in told if "was slow" in sentence] == [],
+                                 kind == "handler_blocks", told)
 
     @unittest.skipUnless(shutil.which("tmux"), "no tmux")
     def test_the_page_in_a_terminal(self):

@@ -167,6 +167,20 @@ static bool tell_cpu(char text[BLAME_BYTES], const struct thread *before, const 
 	return true;
 }
 
+/* Blames callbacks that were slow since the reading before, although nothing is known as late. */
+static void blame_slow(struct blame *blame, const struct watch *watch, unsigned index)
+{
+	const struct hub *hub = &watch->target.hubs[index];
+	char *text = begin(blame);
+
+	if (hub_is_loop(hub))
+		tell(text, "loop %u held up:", index + 1);
+	else
+		tell(text, "hub %u \"%s\" held up:", index + 1, hub->about.thread_name);
+	if (!tell_slow(text, watch, &watch->now[index], watch_before(watch, index), 0))
+		blame->count--;
+}
+
 /* Blames for what was told or taken late since the reading before. */
 static void blame_late(struct blame *blame, const struct watch *watch, unsigned index)
 {
@@ -187,8 +201,11 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 			tell(text, " not known why");
 	}
 	/* What was told late is taken late as well. */
-	if (late_ns <= LATE_NS || (!hub_is_loop(hub) && told_ns >= taken_ns))
+	if (late_ns <= LATE_NS || (!hub_is_loop(hub) && told_ns >= taken_ns)) {
+		/* A dispatch does not count how late it takes what waits behind a slow callback. */
+		blame_slow(blame, watch, index);
 		return;
+	}
 	text = begin(blame);
 	if (hub_is_loop(hub))
 		tell(text, "loop %u late (p99 below %s):", index + 1, span(late_ns).text);

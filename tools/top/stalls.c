@@ -24,6 +24,7 @@
 #define TICK_MIN_NS 5000000
 #define TICK_MAX_NS 100000000
 #define STALLS_MAX 256
+#define LOOKS_MAX 5
 
 /* Something that waits, perhaps not for long enough. */
 struct stall {
@@ -37,6 +38,7 @@ struct stall {
 	uint64_t found_ns;          /* when it was first seen, by CLOCK_MONOTONIC */
 	bool is_there;              /* in the latest reading */
 	bool is_told;               /* the line of its begin is printed */
+	unsigned looks;             /* how often the thread was looked at */
 	/* what was known of the thread when it was last looked at; tid 0: no thread is known */
 	struct cell_reading cell;
 	struct thread first, last;
@@ -193,6 +195,7 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 	if (stall->cell.fn != running->cell.fn)
 		stall->function[0] = 0;
 	stall->cell = running->cell;
+	stall->looks++;
 	if (stall->first.tid != running->thread.tid)
 		stall->first = stall->last = running->thread;
 	/* A thread that is just being woken tells nothing of what it has done. */
@@ -330,12 +333,17 @@ static void end(struct stalls *stalls, struct stall *stall)
 
 /*
  * A stall must have been seen for a third of the threshold, because the numbers of one reading can
- * be of different moments.
+ * be of different moments. A thread must have been looked at twice, or more often if that has not
+ * shown what it does.
  */
 static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
 {
+	enum work work = work_between(&stall->first, &stall->last);
+	bool is_judged = work != WORK_UNKNOWN && work != WORK_UNMEASURED;
+
 	return stall->for_ns > stalls->threshold_ns &&
-	       reading_clock_ns() - stall->found_ns > stalls->threshold_ns / 3;
+	       reading_clock_ns() - stall->found_ns > stalls->threshold_ns / 3 &&
+	       (stall->last.tid == 0 || is_judged || stall->looks > LOOKS_MAX);
 }
 
 /* Prints what begins and what ends, and forgets what has ended. */
