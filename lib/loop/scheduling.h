@@ -37,8 +37,8 @@ void loop_correct_first(struct timerhub_loop *loop);
  * timeout is the one that has the place (the index in the loop's table) now.
  *
  * Returns the timeout if its callback is to be called: it is due, and no other one has an earlier
- * deadline. Otherwise returns NULL, and has scheduled the timeout again if it is set. The caller
- * has set LOOP_STIRRED. It is inline because a turn does it for each entry.
+ * deadline. Otherwise returns NULL, and has scheduled the timeout again if it is set. It is inline
+ * because a turn does it for each entry.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -46,6 +46,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
+	/* for each entry, because a callback may have asked how long the loop may block */
+	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;
 		return NULL;

@@ -118,7 +118,6 @@ static inline __attribute__((always_inline)) void turn_expire(struct turn *turn,
 {
 	struct timerhub_loop *loop = turn->loop;
 
-	loop->unquiet |= LOOP_STIRRED;
 	while (!turn_is_over(turn)) {
 		uint32_t place = schedule_take(&loop->schedule, loop->turn_ns, false);
 		struct timerhub_timeout *timeout;
