@@ -919,7 +919,10 @@ class timer
 		return rearm(after.ns(), 0, ret_idled);
 	}
 
-	/* Moves the timer to a point on the hub's clock; else it does as expires_after() does. */
+	/*
+	 * Moves the timer to a point on the hub's clock. What expires_after() says of threads, of
+	 * *ret_idled and of errors holds here too.
+	 */
 	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(at.ns(), TIMERHUB_ABSOLUTE, ret_idled);
@@ -1327,7 +1330,10 @@ class timeout_base : protected timerhub_timeout
 		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
 	}
 
-	/* Sets the timeout to expire at a point on the loop's clock. Fails as set() does. */
+	/*
+	 * Sets the timeout to expire at a point on the loop's clock, or moves it there. Returns
+	 * EINVAL if the timeout is not added, EPERM on a thread other than the loop's, or ERANGE.
+	 */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
 		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
@@ -1364,7 +1370,7 @@ class timeout_base : protected timerhub_timeout
 		return owner != 0;
 	}
 
-	/* Returns the timeout for the calls of timerhub_loop.h, of which add and remove are not. */
+	/* Returns the timeout for the calls of timerhub_loop.h, but not for add and remove. */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1384,7 +1390,7 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * Removes the timeout in a destructor, unless the close of its loop has. If that fails, it
+	 * Removes the timeout in a destructor, if the close of its loop has not. If that fails, it
 	 * ends the program, because the loop would later use freed memory.
 	 */
 	void remove_for_good() noexcept
@@ -1829,8 +1835,8 @@ class [[nodiscard]] stoppable_sleep final
 
 /*
  * Suspends the coroutine that awaits the result, and resumes it in a turn of the loop when `after`
- * has passed; with 0 that is the next turn. To destroy the coroutine on the loop's thread ends the
- * sleep, and may be done until the coroutine is resumed. Nothing is allocated.
+ * has passed; with 0 that is the next turn. While the coroutine sleeps, it may be destroyed on the
+ * loop's thread, which cancels the sleep. Nothing is allocated.
  *
  * co_await returns an empty error, or, without having slept, the error of timerhub_timeout_add() or
  * timerhub_timeout_set(): EPERM on a thread other than the loop's, EAGAIN if the loop has as many
@@ -1846,9 +1852,10 @@ inline detail::loop_sleep sleep_for(const loop &on, delay after) noexcept
  * Suspends the coroutine that awaits the result, and resumes it when `after` has passed, on a
  * thread that dispatches the queue. Any thread may begin a sleep. Nothing is allocated.
  *
- * To destroy the coroutine ends the sleep, as long as no other thread can resume it meanwhile: do
- * it on the one thread that dispatches, or when none does, or end the sleep by a std::stop_token
- * instead. Destroy it before the hub is closed. If the queue is closed first, it is never resumed.
+ * While the coroutine sleeps, it may be destroyed, which cancels the sleep, if no other thread can
+ * resume it meanwhile: on the one thread that dispatches, or when none does. Else end the sleep by
+ * a std::stop_token. Destroy it before the hub is closed. If the queue is closed first, it is never
+ * resumed.
  *
  * co_await returns an empty error, or, without having slept, the error of timerhub_arm(): EAGAIN,
  * ERANGE, EOWNERDEAD, or EINVAL if the queue is not open. Await a sleep once.
