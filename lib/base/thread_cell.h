@@ -146,7 +146,7 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
-		/* after `fn`, because until a call's first callback begins it is an earlier call's */
+		/* after `fn`, because until a call's first callback it is an earlier call's */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);

@@ -117,12 +117,6 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	}
 }
 
-/* Notes when events were taken, after their lateness was counted. Relaxed: only shown. */
-static void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
-{
-	u64_store_relaxed(&queue->counts->taken_ns, now_ns);
-}
-
 /*
  * Takes a batch of handles and delivers what can be delivered, behind the *count events that are
  * there already. Returns false if the outbox was empty.
@@ -430,7 +424,7 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
-		ptr_store_relaxed(&queue->cell, cell); /* relaxed: a hint */
+		queue_note_cell(queue, cell);
 	return cell;
 }
 

@@ -146,8 +146,8 @@ def check_tree(prefix, root, version):
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
               "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub-ffi.7",
               "share/man/man7/timerhub_hpp.7",
-              *(f"share/man/man7/timerhub-{name}.7" for name in ("building", "free", "late", "loops",
-                                                                 "platforms", "porting"))}
+              *(f"share/man/man7/timerhub-{name}.7"
+                for name in ("building", "free", "late", "loops", "platforms", "porting"))}
     wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
                f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
                f"{libraries}/{soname('timerhub-store', version)}",
