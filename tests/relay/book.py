@@ -45,23 +45,27 @@ class Call:
 @dataclasses.dataclass(frozen=True)
 class Task:
     """A live task: its data, the earliest and the latest time at which it may be due, and the entry
-    of its latest known delivery since it was given this time."""
+    of its latest known delivery since it was given this time, and whether that was released."""
     data: str
     earliest: int
     latest: int
     entry: tuple = None
+    is_released: bool = False
 
     def may_be_taken(self, call):
         """Whether it may have been due before the call ended, so that a taker may have it."""
         return self.earliest <= call.end
 
     def released(self):
-        """Its taker may get the same entry again, after a lost connection."""
-        return dataclasses.replace(self, entry=(self.entry[0], self.entry[1] - 1))
+        """Its taker may get the same entry again, after a lost connection, and gives it back when
+        it closes."""
+        return dataclasses.replace(self, entry=(self.entry[0], self.entry[1] - 1),
+                                   is_released=True)
 
     def may_be_free(self, call, lease):
         """Whether, before the call ended, nobody may have had it within a lease."""
-        return not self.entry or call.end >= self.entry[0] * MS + lease
+        return (not self.entry or self.is_released or
+                call.end >= self.entry[0] * MS + lease)
 
 
 class Judge:
