@@ -299,9 +299,10 @@ TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhu
 
 /*
  * Sets a timeout to expire at `deadline_ns` on the loop's clock, or moves it there if it is set
- * already. If that time has passed, it expires in the next turn. In the handler of a socket compute
- * the deadline from timerhub_loop_update(), because timerhub_loop_now() is the time before the wait
- * there. Returns -ERANGE for UINT64_MAX.
+ * already. If that time has passed, it expires in the next turn. Returns -ERANGE for UINT64_MAX.
+ *
+ * To compute a deadline in the handler of a socket, add to timerhub_loop_update(). There,
+ * timerhub_loop_now() is still the time at which the loop began to wait.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
@@ -347,9 +348,10 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* number of the thread that the loop belongs to; 0: none yet */
 	/*
-	 * The number of entries in `fresh`. At 64 the inline timerhub_timeout_set() leaves the call
-	 * to the library, which reads the clock; with a manual hub it is therefore always 64. In a
-	 * manual loop it is always 65, because base_ns is exact there and no entry is needed.
+	 * How many entries of `fresh` are used. When all 64 are, the inline timerhub_timeout_set()
+	 * calls the library, which reads the clock. With a manual hub this is always 64, so that
+	 * each set calls the library. In a manual loop it is always 65: base_ns is exact there, so
+	 * a deadline needs no later correction and no entry.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

@@ -432,12 +432,13 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Finds out what each server at `redis` keeps if it fails, whether processes serve the queue, and
- * whether its keys agree with each other, and stores that in *ret_report. Changes nothing. If some
- * of several servers do not answer, that is a fault, and the rest is about the others.
+ * Checks a queue: what each server at `redis` would keep if it failed, whether processes serve the
+ * queue, and whether its keys agree with each other. Stores what it finds in *ret_report, and
+ * changes nothing. If some of several servers do not answer, it reports that as a fault, and checks
+ * the others.
  *
- * Returns 0 even if there are faults, -ENOENT if there is no such queue, -EINVAL if an argument is
- * wrong, or, if no server answers, a network error, but not -ETIMEDOUT.
+ * Returns 0 even if it has found faults. Returns -ENOENT if there is no such queue, -EINVAL if an
+ * argument is wrong, or a network error other than -ETIMEDOUT if no server answers.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -85,7 +85,8 @@ struct board_callers {
 	atomic_u64 untaken;      /* slots taken for refused calls of timerhub_arm_many() */
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
-	atomic_u64 looked_ns;    /* when such a thread last looked for cells of ended threads */
+	/* when a dispatch that found no free cell last looked for cells of ended threads */
+	atomic_u64 looked_ns;
 };
 
 /*
@@ -115,16 +116,23 @@ struct board_lane {
  * queue's outbox has `put` - `delivered` - `passed_over` handles.
  */
 struct board_queue {
-	/* Consumers write these five. */
+	/*
+	 * The consumers of the queue write the fields from here to `taken_ns`. This one counts the
+	 * events that they have received.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
-	/* when a drain or wait last took, or a dispatch of an observable hub began; 0: never */
+	/*
+	 * When somebody last took events, on the hub's clock: when a drain or wait returned some,
+	 * or when a dispatch began, if the hub is observable. 0 if nobody ever has.
+	 */
 	atomic_u64 taken_ns;
 	/*
-	 * The queue's opener and the owner write `put`, the owner `filled_ns`, and its opener and
-	 * closer the others.
+	 * How many handles were published. The owner writes it and `filled_ns`; the threads that
+	 * open and close the queue write the other fields from here on, and set `put` when they
+	 * open it.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles that were published */
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -162,7 +170,10 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 	return now_ns <= deadline_ns ? 0 : histogram_bucket(now_ns - deadline_ns);
 }
 
-/* A loop's counters, which its thread copies here in each turn, and beside them owner.lateness. */
+/*
+ * The counters of a loop. Its thread copies them here at the end of each turn, and how late its
+ * timeouts were to owner.lateness of the same board.
+ */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
 	atomic_u64 turns;
@@ -174,8 +185,8 @@ struct board_loop {
 	/* when the loop must turn next, or was to turn if that has passed; UINT64_MAX: never */
 	atomic_u64 due_ns;
 	/*
-	 * The cell of a loop without a hub, or with one that is not observable. That of any other
-	 * loop is at its queue on the hub's board.
+	 * What the loop's thread is doing, if the loop has no hub, or one that is not observable.
+	 * Any other loop uses the cell of its queue on the hub's board instead.
 	 */
 	struct board_cell cell;
 };

@@ -34,17 +34,18 @@
 struct board_cell {
 	/* number of the call, above CELL_WHERE_BITS bits that say TIMERHUB_AWAY or _IN_CALL */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 state;
-	atomic_u64 fn;       /* address of the callback that runs; 0: none does */
-	atomic_u64 timer;    /* the handle of its timer, or the address of its timeout */
-	atomic_u64 since_ns; /* since when it is so, on the clock of the hub or the loop */
-	atomic_u64 queue;    /* address of the queue that is or was dispatched; 0: none */
-	atomic_u64 loop;     /* address of the loop whose cell this is; 0: of none */
+	atomic_u64 fn;    /* address of the callback that runs; 0: none does */
+	atomic_u64 timer; /* the handle of its timer, or the address of its timeout */
+	/* since when the thread does what the cell says, on the clock of the hub or loop */
+	atomic_u64 since_ns;
+	atomic_u64 queue; /* address of the queue that is or was dispatched; 0: none */
+	atomic_u64 loop;  /* address of the loop whose cell this is; 0: of none */
 	atomic_u64 unused;
 	atomic_u32 clock; /* the thread's thread_clock(); 0: never used */
 	atomic_u32 count; /* number of the callback in its call */
 };
 
-/* What a cell said. */
+/* What a reader has found in a cell. */
 struct cell_reading {
 	uint32_t tid;       /* the thread, as its own namespace numbers it */
 	uint32_t where;     /* an enum timerhub_where */
@@ -71,18 +72,19 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Begins a call: the thread was away, with this state, and is inside its call since the clock said
- * `now_ns`.
+ * Says that the thread has entered a call into the library, when the clock said `now_ns`. `state`
+ * is the cell's present state, which says that the thread was outside.
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	u32_store_release(&cell->count, 0); /* the last call's could come again in this one */
+	/* because a count of the previous call could otherwise be reached again in this one */
+	u32_store_release(&cell->count, 0);
 	/* [cell] Who sees the new call sees its queue, and since when it is. */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
 
-/* Ends a call: the thread is away. */
+/* Says that the thread has left its call into the library, and so is TIMERHUB_AWAY. */
 static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
@@ -91,7 +93,10 @@ static inline void cell_leave(struct board_cell *cell)
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
 }
 
-/* Makes sure that the thread is away, wherever it was. */
+/*
+ * Says that the thread is inside no call into the library (TIMERHUB_AWAY), whether it was in one or
+ * not.
+ */
 static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
@@ -111,7 +116,10 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 /* Says that the callback has returned, and that the clock said `now_ns` then. */
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
-	/* [cell] Who sees what is stored later sees this, or a later callback. */
+	/*
+	 * [cell] A reader that sees anything that is stored after this finds that no callback, or a
+	 * later one, is running.
+	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
 }

@@ -49,7 +49,7 @@ static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
 }
 
-/* Checks what can be wrong in a spec, except for its times. */
+/* Checks a spec, except for its times, which arming_from() checks. Returns 0 or -EINVAL. */
 static int spec_check(const struct timerhub_spec *spec)
 {
 	if (spec->size < sizeof(*spec) ||
@@ -59,7 +59,10 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/* Computes what to arm from a spec that spec_check() has accepted. Returns 0 or -ERANGE. */
+/*
+ * Turns a spec that spec_check() has accepted into what timer_arm() wants, and computes the
+ * deadline. Returns 0, or -ERANGE if the deadline or the interval is too long.
+ */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {

@@ -410,8 +410,11 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Finds the thread's cell. It is left in the queue for the next dispatch if the queue has none yet,
- * or if the thread had none, because then it may have come in place of one that has ended.
+ * Finds the calling thread's cell on the hub's board, or takes a free one. Returns NULL if there is
+ * none.
+ *
+ * The queue remembers the cell for its next dispatch if it has not remembered one before, or if the
+ * thread has only now got its cell. Such a thread may have come in place of one that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)

@@ -53,7 +53,10 @@ static inline bool hub_alive(const struct timerhub *hub)
 	return fork_check_goes_on(&hub->fork_check);
 }
 
-/* Does the work that a decision has left: pushes the slot, and wakes the owner if it must. */
+/*
+ * Does what a change of a timer has left to do: pushes the slot to the inbox, and wakes the owner
+ * if the timer is due before the owner would wake by itself.
+ */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
@@ -63,15 +66,19 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits until the owner has ended its present pass, and so uses no pointer any more that it has
- * now.
+ * Waits until the owner has finished the round of work that it is in, if it is in one. Afterwards
+ * it uses no pointer that it had loaded before this call, so that a queue which was taken out of
+ * hub->queues may be freed. In a manual hub, the owner is the thread inside timerhub_advance().
  */
 void hub_wait_pass(struct timerhub *hub);
 
 /* Checks the arguments of a consumer's call. Returns 0, -EINVAL, or -EOWNERDEAD in a child. */
 int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
 
-/* Takes up to `max` events, and leaves the descriptor as it must be. */
+/*
+ * Takes up to `max` events from the queue and stores them in `events`. If it leaves some, the
+ * queue's descriptor stays readable, or becomes so again.
+ */
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*

@@ -95,20 +95,24 @@ _Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cas
 int loop_renew_board(struct timerhub_loop *loop);
 
 /*
- * Copies the loop's counts to its board, where timerhub-top(1) reads them, and says there when the
- * loop must turn, and that its thread is away from now on.
+ * Shows the loop on its board, which timerhub-top(1) reads, when a turn ends: copies its counts
+ * there, and when it must turn next, and marks its thread as TIMERHUB_AWAY, which means outside any
+ * call.
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/* Says on the board when the loop must turn next, or that it must at once. */
+/*
+ * Writes to the board when the loop must turn next. If it must turn at once, that is the time that
+ * it last read.
+ */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /* Frees a loop that has no timeouts any more. It may have been opened only in part. */
 void loop_free(struct timerhub_loop *loop);
 
 /*
- * Returns the time on the loop's clock. A manual hub may be at UINT64_MAX; the loop then takes the
- * time before, because a deadline of UINT64_MAX would mean "not set".
+ * Returns the present time on the loop's clock. If a manual hub stands at UINT64_MAX, it returns
+ * one nanosecond less, because UINT64_MAX as a deadline would mean that the timeout is not set.
  */
 static inline uint64_t loop_read_ns(const struct timerhub_loop *loop)
 {

@@ -206,10 +206,11 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback has closed the loop. The turn still uses it, so the end of the turn will free
-	 * it. The queue is closed right now, because the callback may close the hub next. A
-	 * callback of the queue itself may not do that, and the queue cannot be closed while it is
-	 * being dispatched, so only its timers are cancelled.
+	 * A callback is closing the loop in which it runs. The turn that called it still uses the
+	 * loop, so the loop is freed at the end of that turn. Its queue must be closed now, because
+	 * the callback may close the hub next. Only if the queue itself is calling this callback,
+	 * it cannot be closed yet; then its timers are cancelled, and such a callback may not close
+	 * the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

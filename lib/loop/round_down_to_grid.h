@@ -25,13 +25,16 @@
  */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
-/* Returns the coarsest grid of which eight steps fit into `rest_ns`. */
+/*
+ * Returns the coarsest grid of which eight steps fit into `rest_ns`, as a shift: a step of the grid
+ * is 2^shift ns.
+ */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
 }
 
-/* Returns whether `at_ns` lies on the grid. */
+/* Returns whether `at_ns` is a multiple of 2^shift ns, which is a step of the grid. */
 static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 {
 	return (at_ns >> shift) << shift == at_ns;
@@ -54,8 +57,9 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 }
 
 /*
- * Returns when to look at a timeout: its deadline rounded down to the grid, or exactly the deadline
- * if the rounded time has passed or is only GRID_NEAR_NS earlier.
+ * Returns when the loop should next read the deadline of a timeout: at the deadline rounded down to
+ * a multiple of 2^shift ns. If that time has passed, or is less than GRID_NEAR_NS before the
+ * deadline, it returns the deadline itself.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -17,7 +17,7 @@
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
-/* Schedules a timeout at `at_ns`, for which it has no entry yet. */
+/* Adds a schedule entry at `at_ns` for a timeout that has no entry. */
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*

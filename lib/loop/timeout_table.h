@@ -22,9 +22,12 @@
  */
 struct place {
 	/*
-	 * The address of the timeout, whose low bits are 0. In a free place, bit 0 is set, bit 1 is
-	 * set if the place is in the loop's list (of places that may be scheduled too late), bits 2
-	 * to 7 are the grid of its entry, and the upper half is the next free place or SLOT_NONE.
+	 * The address of the timeout that has the place, whose low bits are 0.
+	 *
+	 * If the place is free, bit 0 is set; bit 1 says whether the place is in the loop's list
+	 * (of the places that may be scheduled too late); bits 2 to 7 are the grid of the schedule
+	 * entry that the place has kept; and the upper half is the index of the next free place, or
+	 * SLOT_NONE.
 	 */
 	uint64_t holder;
 	union {

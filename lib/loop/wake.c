@@ -115,7 +115,10 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return 0;
 	}
 	wake->set_ns = next_ns;
-	/* The re-arm cannot fail, because no program has the kept timer's handle to cancel it. */
+	/*
+	 * The result is ignored because this cannot fail: a kept timer ends only when it is
+	 * cancelled, and no program has its handle to do that.
+	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
 	return 0;

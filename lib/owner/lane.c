@@ -75,8 +75,9 @@ void lane_begin(struct inbox_lane *lane)
 
 	/*
 	 * The end is fixed now, because producers that are fast enough could otherwise keep the
-	 * owner draining while timers become overdue. A cell that was filled before this call lies
-	 * less than a cache line after the tail.
+	 * owner draining while timers become overdue. It lies a cache line of cells after the tail:
+	 * producers move the tail only once a line, so a cell that was filled before this call can
+	 * lie behind it, but less than a line.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

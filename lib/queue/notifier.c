@@ -47,7 +47,10 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	/* [ticket]: whoever sees the new ticket sees why it was woken. */
+	/*
+	 * [ticket] The event or the close for which a waiter is woken was stored before this. So a
+	 * waiter that loads the new ticket, and does not block because of it, sees that too.
+	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
 }
@@ -79,8 +82,8 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed: whoever sees a ring's count sees the 1 that was stored before it, or what
-	 * followed.
+	 * Relaxed: the owner counts a ring in `rings` after it has made `signalled` 1. The call
+	 * above has read `rings`, so this load finds that 1, or a later value.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
@@ -89,7 +92,10 @@ void notifier_clear(struct notifier *notifier)
 uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
-	/* [ticket]: with this ticket the reason of the last wake is seen. */
+	/*
+	 * [ticket] Whoever gets a ticket here also sees what the owner had stored before it gave
+	 * that ticket out.
+	 */
 	return u32_load_acquire(notifier->ticket);
 }
 

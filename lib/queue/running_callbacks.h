@@ -22,7 +22,10 @@
 
 /* The cell of a thread that dispatches. */
 struct callback {
-	/* handle << 2 | flags, or 0, written by the cell's thread; a canceller adds NOW_WAITED */
+	/*
+	 * handle << 2 | flags while a callback runs or is about to, else 0. The thread that has the
+	 * cell writes it, and a canceller that waits adds NOW_WAITED.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has the cell; 0: it is free */
 	atomic_u32 ended;  /* futex: how many callbacks have ended for which a canceller waited */
@@ -43,11 +46,14 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
-	/* Relaxed: a hint. [callback-cell] Whoever takes the cell may write to it. */
+	/* Relaxed: a hint. [callback-cell] The cell is this thread's to write once it has it. */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
-	/* A canceller sees this after the CAS that delivers a timer. */
+	/*
+	 * `end` is raised before this thread delivers its first timer. So a canceller that finds
+	 * the timer delivered also sees the new end, and does not miss this cell in its search.
+	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
 }
@@ -67,18 +73,18 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 	                                        : callbacks_enter_elsewhere(callbacks, cpu);
 }
 
-/* Notes that the thread is about to deliver this timer, before it tries. */
+/* Notes in the cell that its thread is about to try to deliver this timer. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* Notes that the timer is delivered, and that its callback is about to run. */
+/* Notes in the cell that its thread has delivered this timer and is about to run its callback. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Wakes those who wait for a callback that has just returned. */
+/* Wakes the cancellers that wait for a callback, which has just returned. */
 void callback_wake(struct callback *callback) __attribute__((cold));
 
 /*
- * Notes that the callback has returned, and wakes those who wait for it. It is inline because each
- * callback ends with it.
+ * Notes that the callback has returned, and wakes the cancellers that wait for it. This is inline
+ * because it is done for each callback.
  */
 static inline void callback_end(struct callback *callback)
 {
@@ -99,7 +105,10 @@ static inline void callback_free(struct callback *callback)
 /* Does the work of callbacks_leave() if the thread is still inside a callback. */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
-/* Gives the cell back at the end of the dispatch. It ends a callback that an exception has left. */
+/*
+ * Gives the cell back at the end of a dispatch. If an exception has left a callback, that callback
+ * is first noted as ended.
+ */
 static inline void callbacks_leave(struct callback *callback)
 {
 	/* Relaxed: only this thread sets it. It is set if an exception has left a callback. */

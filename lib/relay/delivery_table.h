@@ -23,14 +23,17 @@ struct delivery {
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
 	uint32_t shard;    /* index of the server that sent the delivery */
 	/*
-	 * Its taker is asking Redis, without the lock, so a late call for this entry must not free
-	 * it.
+	 * The taker of this delivery has released the relay's lock and is asking Redis whether the
+	 * lease still holds. Until it has the answer, deliveries_drop() must not free the delivery.
 	 */
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
 	uint64_t interval_us; /* interval of a periodic task, or 0 */
-	/* how many periods it stands for: 1, plus those that passed while nobody took the task */
+	/*
+	 * how many periods the delivery stands for: 1, plus those that passed while nobody took the
+	 * task
+	 */
 	uint64_t periods;
 	size_t data_len;
 	char id[TIMERHUB_RELAY_ID_BYTES];
@@ -43,8 +46,9 @@ struct deliveries {
 	struct delivery *last;
 	uint32_t prefetched;
 	/*
-	 * deliveries that were set aside because the server did not answer the question whether
-	 * they still hold; they are prefetched again when its connection is open
+	 * Deliveries that were set aside because their taker asked the server whether their lease
+	 * still holds, and got no answer. They are prefetched again when the connection is open
+	 * again.
 	 */
 	struct delivery *aside;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
@@ -59,7 +63,7 @@ struct arrival {
 	uint64_t now_ns;
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* on Redis's clock */
-	/* from this age on, the taker of a delivery asks Redis whether it still holds */
+	/* From this age on, the taker of a delivery asks Redis whether its lease still holds. */
 	uint64_t trust_ns;
 };
 

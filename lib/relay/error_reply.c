@@ -41,12 +41,18 @@ static const struct {
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
-	/* The queue's slot is elsewhere, is on its way, or has no master for now. */
+	/*
+	 * The cluster has moved the hash slot of the queue's keys to another node, is just moving
+	 * it, or has no master for it at present.
+	 */
 	{ "MOVED", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
-	/* The server is no node of a cluster, or is older than 7.0. */
+	/*
+	 * The server cannot do what the relay needs: it rejects keys of several slots in one call,
+	 * has no cluster support, or does not know a command because it is older than 7.0.
+	 */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

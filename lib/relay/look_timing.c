@@ -12,7 +12,7 @@
 
 /* the largest failover delay, to which rank times grace is added; as in timerhub.lua */
 #define PUT_OFF_US UINT64_C(15000000)
-/* a bell on the common channel wakes all relays, so that of rank r looks r ms later */
+/* a bell message on the common channel wakes all relays, so that of rank r looks r ms later */
 #define SPREAD_US UINT64_C(1000)
 /* the longest wait; only if Redis's clock is changed could one be longer */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
@@ -46,7 +46,10 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* Returns when to send a look that must run `ahead_us` after the last answered one did. */
+/*
+ * Returns when to send the next look (a call of the server's function timerhub_look) if it is to
+ * run there `ahead_us` after the last answered look ran.
+ */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -64,7 +67,10 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->ran_us = answer->now_us;
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
-	/* a bell that came after the sending counts, because its put may have run after the look */
+	/*
+	 * A bell message that came after the look was sent counts, because the put that rang it may
+	 * have run after the look.
+	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
 

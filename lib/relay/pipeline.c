@@ -342,9 +342,10 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * On a connection that was idle for long, a TIME goes before the requests. If it is not answered in
- * a step, the connection is lost, and the requests are sent again on the next one, instead of
- * waiting for their timeouts.
+ * Checks a connection on which the server has sent nothing for IDLE_NS, before requests are sent on
+ * it: sends a TIME ahead of them. If its reply takes longer than link_step_ns(), the connection is
+ * closed, and the requests are sent on a new one. Without that, they would wait on a dead
+ * connection until their timeouts.
  */
 static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
                          uint64_t now_ns)
@@ -357,8 +358,8 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Only fills the buffer, which flush() sends after the pass over all links, so a blocking handshake
- * of another link delays it.
+ * Puts the requests only into the connection's buffer. The buffer is sent by flush(), when the
+ * thread has gone through all its connections, so a blocking handshake of another one delays it.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -366,7 +367,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * refused for now: nothing is sent until all replies have come and a new connection is open
+	 * The server has refused a request for now. Nothing is sent until all replies have come and
+	 * a new connection is open.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;

@@ -20,14 +20,16 @@ struct pipeline {
 	/* Requests that were sent and have no reply, in the order of sending. */
 	struct requests sent;
 	/*
-	 * Requests that the server refused for now, and that are sent again after the next connect.
+	 * Requests that the server has refused only for now, which are sent again after the next
+	 * connect.
 	 */
 	struct requests resend;
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * The errno of a refusal that makes the thread connect again, or 0 if the server has
-	 * refused nothing.
+	 * Why the server has refused requests for now, as a negative errno, because it is loading
+	 * or no longer a master, for example. Nothing is sent until the thread has connected again.
+	 * 0 if it has refused none.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -37,8 +39,8 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * Deliveries may have been lost with a connection, or a recovery has not listed all yet:
-	 * the thread asks for them before it reads others.
+	 * True if deliveries may have been lost with a connection and the server has not yet listed
+	 * all that are this relay's. The thread asks for those before it reads new ones.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */

@@ -42,17 +42,23 @@ struct request {
 	const char *id;
 	/* Due time of a put, move or retry, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	/* Flags of a put or move, for the Redis function. In an each: which tasks to list. */
+	/*
+	 * In a put or move: its flags, as letters that the function in Redis reads. In a
+	 * REQUEST_EACH: the state whose tasks are to be listed ("waiting", "taken" or "parked").
+	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
 	uint64_t periods;     /* in a done of a periodic task: how many periods it ends */
 	uint32_t reason;      /* in a park: the reason */
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
-	/* The entry that a done, retry or touch is for. A recovery lists the entries behind it. */
+	/*
+	 * In a done, retry or touch: the delivery that it is for. In a recovery: the last delivery
+	 * that was listed, after which the list goes on.
+	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
-	bool untaken;   /* in a retry: no caller has had the task */
+	bool untaken;   /* in a retry: the task is given back before any caller has had it */
 	uint64_t call;  /* in a put: no other put of this id has this number */
 	bool made_id;   /* the library made the id of this put */
 	bool joins;     /* this put shares the command and the reply of the previous put */
@@ -60,7 +66,10 @@ struct request {
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
 	/* The time of sending. Only the shard's thread writes this field and those below. */
 	uint64_t sent_ns;
-	/* The request was sent, and its connection was lost, so its outcome is unknown. */
+	/*
+	 * True if the request was sent and its connection was then lost, so that nobody knows
+	 * whether the server has carried it out.
+	 */
 	bool in_doubt;
 	int result;
 	/* Becomes 1 when the request is finished and belongs to its caller again. */
@@ -71,9 +80,15 @@ struct request {
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
-	/* reads the reply to a request of the shard's thread itself; may be NULL */
+	/*
+	 * If it is not NULL, it is called with the reply to a request that the shard's thread has
+	 * made itself.
+	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
-	/* reads the reply to a caller's request whose result is 0; may be NULL */
+	/*
+	 * If it is not NULL, it is called with the reply to a caller's request that has succeeded
+	 * (its result is 0), to read what the reply says.
+	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
 };
@@ -101,16 +116,18 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * raised by 1 when a connection with unanswered changes is lost; the server then refuses
-	 * the changes of earlier epochs until fence_us, when the last of them has reached its
-	 * `until`
+	 * How many connections with unanswered changes were lost. The server refuses changes that
+	 * carry a lower epoch. That is needed until fence_us, when the last of those changes has
+	 * reached its `until`, after which it is refused anyhow.
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much earlier than the deadline of its call a change gets its `until`, because a put
-	 * that is sent after past_us could put its task a second time.
+	 * How much earlier than the deadline of its call the server ceases to accept a change (its
+	 * `until`). It is 0 unless a call may take longer than past_us, the time for which the
+	 * server remembers a finished task: a put that is sent again after that could put its task
+	 * a second time.
 	 */
 	uint64_t cut_ns;
 	/* Local time of the anchor, the last reply that had Redis's time. */

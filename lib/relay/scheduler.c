@@ -194,7 +194,10 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 	look_timing_put_off(&scheduler->timing, now_ns + scheduler->look_pause_ns);
 }
 
-/* Adds the counts in the reply to a look to the relay's. Called with the relay's lock. */
+/*
+ * Adds the counts in the reply to a look (a call of the server's function timerhub_look) to the
+ * statistics of this relay. Called with the relay's lock.
+ */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
 {
 	struct timerhub_relay_stats *stats = &scheduler->client->shared->stats;
@@ -212,7 +215,11 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 	}
 }
 
-/* Returns the negative errno in the reply to a look that was refused. */
+/*
+ * Returns why a server has refused a look (a call of its function timerhub_look), as a negative
+ * errno: that of an error reply, or the one with which the reply begins, or -EPROTO if there is
+ * none.
+ */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)

@@ -116,8 +116,9 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Returns whether most Sentinels have a lower epoch, each counted once: then their configuration
- * was begun anew, and they are believed, as in handshake_open().
+ * Returns whether more than half of the Sentinels, each counted once, have answered with a lower
+ * epoch than the highest that we know. Then their configuration was begun anew, and they are
+ * believed, as in handshake_open().
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
@@ -130,7 +131,11 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 	return watch->outdated > count / 2;
 }
 
-/* Returns what an answer says, or 0 if a later configuration of the Sentinels is known. */
+/*
+ * Decides what the answer of a Sentinel means whose configuration has this epoch. Returns 0 if it
+ * has named the server that we use, or -EROFS if it has named another one. Returns 0 as well if
+ * another Sentinel has already told a higher epoch, because this answer is then out of date.
+ */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {
 	watch->is_half = false;

@@ -37,12 +37,16 @@ _Static_assert(offsetof(struct submitted, request) == 0,
                "submissions_complete() casts the request");
 
 /*
- * Takes up a list of changes, which are linked by `next`, before they are posted. Returns false,
- * and takes none, if there is no room for `count` more.
+ * Adds changes to those in flight, before they are posted. They are a list that is linked by
+ * `next`. Returns false, and adds none, if there is no room for all `count` of them.
  */
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
-/* Completes a change: it is the `completed` of its request. The relay's lock may be held. */
+/*
+ * Marks a submitted change as completed, so that submissions_take() returns it. Each submitted
+ * request has this function as its `completed`, and whoever finishes the request calls it, perhaps
+ * with the relay's lock.
+ */
 void submissions_complete(struct request *request);
 
 /* Takes the first completion, which the caller frees, or returns NULL if there is none. */
@@ -51,7 +55,10 @@ struct submitted *submissions_take(struct submissions *all);
 /* Returns a descriptor that is readable while there are completions, or a negative errno. */
 int submissions_fd(struct submissions *all);
 
-/* Frees what is left. Of a forked child's copy only the descriptor is closed. */
+/*
+ * Frees all changes that are in flight or completed, and closes the descriptor. In a forked child
+ * (is_copy) it only closes the descriptor.
+ */
 void submissions_fini(struct submissions *all, bool is_copy);
 
 #endif

@@ -18,14 +18,18 @@
  * server that hangs stops an event loop for no longer, and what it sends later shows in the fd.
  */
 #define ANSWER_NS UINT64_C(100000000)
-/* If each answer takes half of a lease, the task is handed out after so many questions. */
+/*
+ * How often a taker asks whether a lease still holds. If even the last answer took half of a lease
+ * to come, the task is handed out all the same.
+ */
 #define CONFIRM_MAX 4u
 
 /*
- * Begins a lease again that may be over, because this process stood still or nobody took the
- * delivery. Returns -ESTALE if the task was cancelled, moved or given to another taker, and frees
- * the delivery then. After any other error nothing is known, so the delivery is set aside and
- * offered again later. Called with the lock, which it releases meanwhile.
+ * Asks Redis to begin a delivery's lease again if the lease may be over, because this process stood
+ * still or nobody took the delivery. Returns -ESTALE, and frees the delivery, if its task was
+ * cancelled, moved or given to another taker. After any other error it is unknown whether the
+ * delivery still holds, so it is set aside and offered again later. Called with the relay's lock,
+ * which it releases while it asks.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -57,8 +61,10 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 }
 
 /*
- * Hands out a prefetched task. Returns 1, 0 if none is prefetched, or the error of a confirmation,
- * after which there is no time for another one. Called with the lock.
+ * Hands a prefetched task to the caller, and asks Redis first if its lease may be over. Returns 1,
+ * or 0 if no task is prefetched, or a negative errno if Redis has not confirmed the lease. After an
+ * error no other task is tried, because the question may have taken the caller's whole timeout.
+ * Called with the relay's lock, which it releases while it asks.
  */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -86,7 +92,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 }
 
 /*
- * Hands out a prefetched task, as hand_out() does, or returns -ESHUTDOWN if none will come any
+ * Hands a prefetched task to the caller. Returns 1, 0 if no task is prefetched, or the error of
+ * hand_out(). Returns -ESHUTDOWN if the relay is closed or stopped, so that no task can come any
  * more.
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
@@ -149,8 +156,10 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Asks one shard after the other for a task, until one has one. Returns 1, or the first error, or
- * 0. Called with the lock, which it releases meanwhile.
+ * Takes a task without waiting for one to become due: asks one server after the other, until one
+ * has sent a task. Returns 1 if it has a task. Otherwise returns the first error of a server, or 0
+ * if all have answered that they have none, or -ESHUTDOWN. Called with the relay's lock, which it
+ * releases while it asks.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -190,8 +199,8 @@ static void begin_taking(struct timerhub_relay *relay)
 /* ---- take without waiting, for who has the fd ---- */
 
 /*
- * Asks each shard to read, unless it does so already. Returns why the first one without a
- * connection has none.
+ * Asks every server for a task, except those that were asked already and those without a
+ * connection. Returns 0, or why the first one without a connection has none.
  */
 static int ask_servers(struct timerhub_relay *relay)
 {

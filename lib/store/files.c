@@ -72,7 +72,8 @@ static void known_forget_removed(void)
 }
 
 /*
- * Returns a descriptor of the -shm, which stays open until the process ends, or a negative errno.
+ * Returns a descriptor of the file `name`, a database's -shm, which stays open until the file is
+ * removed or the process ends. Returns a negative errno if there is none.
  */
 static int known_shm(const char *name, const struct stat *found)
 {
@@ -87,8 +88,8 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * make sure that it gets a number that we can keep, because closing it would drop
-		 * SQLite's locks
+		 * The descriptor must not get a number of stdin, stdout or stderr. It could not
+		 * stay there, and closing it again would drop SQLite's locks on the file.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));

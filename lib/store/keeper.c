@@ -29,7 +29,11 @@ static uint64_t keeper_uncopied(struct timerhub_store *store)
 	return bytes > copied ? bytes - copied : 0;
 }
 
-/* Checkpoints one piece, while writers go on. */
+/*
+ * Copies what it can of the WAL into the database, while other threads and processes go on to
+ * write. If nearly all is copied, and the WAL is large or the disk nearly full, it then asks the
+ * leader to begin the WAL anew.
+ */
 static void keeper_checkpoint(struct timerhub_store *store)
 {
 	struct work restart = { .kind = WORK_RESTART_WAL };

@@ -68,7 +68,11 @@ static void work_remove(struct timerhub_store *store, struct work *work)
 		store->queue_of_work.last = place;
 }
 
-/* Takes all work items out of the queue, or all that change nothing. */
+/*
+ * Takes the work items out of the queue and returns them as a list, in their order. If
+ * `changes_too` is false, it takes only those that look or read, and leaves the changes
+ * (WORK_CHANGES) in the queue.
+ */
 static struct work *work_take(struct timerhub_store *store, bool changes_too)
 {
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
@@ -91,14 +95,20 @@ static struct work *work_take(struct timerhub_store *store, bool changes_too)
 	return taken;
 }
 
-/* Gives a work item back to the thread that waits for it, whose memory may be gone afterwards. */
+/*
+ * Gives a work item back to the thread that waits for it. That thread may free its memory at once,
+ * so the caller must not use the item any more.
+ */
 static void work_answer(struct work *work)
 {
 	u32_store_release(&work->state, WORK_DONE); /* [work] */
 	futex_wake(&work->state, 1);
 }
 
-/* Hands the lead on: to a caller that waits, or to the store's thread if there are only submits. */
+/*
+ * Makes a caller that waits in the queue the next leader, or the store's own thread if the queue
+ * has only submits, for which nobody waits. If the queue is empty, nobody leads.
+ */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
@@ -121,8 +131,8 @@ static void lead_hand_on(struct timerhub_store *store)
 }
 
 /*
- * Takes a work item back whose time is over, unless a leader has it or its thread was told to lead.
- * Returns whether it could.
+ * Takes a work item back out of the queue because its timeout has passed. Returns false, and does
+ * nothing, if a leader has taken the item already or its thread was told to lead.
  */
 static bool work_give_up(struct timerhub_store *store, struct work *work)
 {

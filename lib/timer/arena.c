@@ -90,9 +90,9 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * Returns the generation from which the slots of a new hub count. It is the hub's serial number
- * with its bits reversed, so that any two hubs begin far apart, and each rejects the other's
- * handles.
+ * Returns the generation at which the slots of a new hub begin to count. It is the number of hubs
+ * that were opened before, with its bits in reverse order. So any two hubs begin far apart, and a
+ * hub rejects the handles of another.
  */
 static uint64_t arena_first_generation(void)
 {

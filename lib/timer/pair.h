@@ -69,7 +69,10 @@ enum timer_phase {
 	 * later than the period after its deadline.
 	 */
 	TIMER_PENDING = 2,
-	/* As TIMER_PENDING, and the next period is due too. It needs no schedule entry. */
+	/*
+	 * The timer has expired, nobody has taken the event, and its next period is due too. It
+	 * needs no schedule entry.
+	 */
 	TIMER_OVERDUE = 3,
 	/*
 	 * A kept timer whose event was taken. Its deadline is "never", and it has no schedule
@@ -80,8 +83,9 @@ enum timer_phase {
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
 /*
- * A copy of a timer's pair. Its two words were loaded one after the other, so they can belong to
- * different moments: it is a guess until a compare-and-swap with it succeeds.
+ * A copy of a timer's deadline and state. The two were loaded one after the other, so another
+ * thread may have changed the timer in between. The copy is known to be right only when a
+ * compare-and-swap with it has succeeded.
  */
 struct pair {
 	uint64_t deadline_ns;

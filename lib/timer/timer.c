@@ -20,7 +20,7 @@
 
 /* ---- transitions of a pair; each keeps what it does not name ---- */
 
-/* Frees a slot in such a way that it needs no schedule entry. */
+/* Frees a slot in such a way that it needs no schedule entry: its deadline becomes "never". */
 static struct pair pair_unscheduled(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
@@ -34,7 +34,10 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	return pair_with_phase(pair, TIMER_ARMED);
 }
 
-/* Says that the owner must look. */
+/*
+ * Claims the slot: notes in its state that the owner still has to read it and correct its schedule
+ * entry. Whoever stores this pair then pushes the slot to the inbox.
+ */
 static struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
@@ -78,7 +81,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: the arena's [free] has acquired what the last user did, and the CAS checks. */
+	/*
+	 * Relaxed: arena_take() has acquired all that the slot's last user did, by its label
+	 * [free], and the CAS below fails if these two words are out of date.
+	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	invariant(state_phase(free.state) == TIMER_FREE); /* a slot has one user */
@@ -306,7 +312,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* a pending periodic timer needs it for its next period */
+		return filed_ns; /* if the timer is periodic, the entry is for its next period */
 	}
 }
 
@@ -329,10 +335,17 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* For a PENDING timer, claimed or not, the expiry has scheduled the next period. */
+	/*
+	 * A PENDING timer needs no push, because its expiry has scheduled the next period. An
+	 * OVERDUE one has no schedule entry.
+	 */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/* The view can be torn: a deadline that is newer than the state, and is not due. */
+	/*
+	 * The two words of the view were not loaded at once. If another thread has changed the
+	 * timer in between, the view can have the old state, which says that the timer has expired,
+	 * with a new deadline that has not been reached. Then the pair is read again.
+	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

@@ -208,7 +208,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* ---- reading ---- */
 
-/* A timer as somebody sees it who may change it next. */
+/* What a thread has read of a timer that it may change next. */
 struct timer_view {
 	struct pair pair;  /* a guess until timer_change() succeeds */
 	struct pair after; /* what timer_deliver() has stored, if it left work to do */
@@ -224,7 +224,10 @@ static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t s
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
 }
 
-/* Reads the record of the timer whose pair is already in the view. */
+/*
+ * Completes a view that has the timer's pair: reads the handle's interval, data and callback into
+ * it.
+ */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -352,7 +355,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Completes a view that has the pair. Returns false if the handle's timer has no event to deliver.
+ * Completes a view that has the timer's pair with the rest of the timer. Returns false if that pair
+ * says that the handle's timer has no event to deliver.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
