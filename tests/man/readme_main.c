@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main() that README's server lacks. readme_server.h contains the parts that README shows; the
- * system's headers are left to the reader too.
+ * The main() that README's server lacks. readme_server.h contains the parts that README shows. It
+ * comes first, so that the server does not compile if README lacks one of its headers.
  */
+#include "readme_server.h"
+
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
-#include "readme_server.h"
 
 int main(void)
 {
