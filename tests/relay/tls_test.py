@@ -258,6 +258,7 @@ def check_sentinel(authority, pair, cafile):
             driver = Driver(url)
             expect(driver.open(1) == 0, "open by a Sentinel")
             expect(driver("put", "before", 3600_000, "x") == 0, "put")
+            wait_until(lambda: replica.client()("HEXISTS", KEY + "task", "before") == 1, "a copy")
             expect(sentinel.ask("failover") == b"OK", "a failover")
             wait_until(lambda: has_role(replica, b"master"), "a failover", 3 * ARRIVES)
             # Until then the old master takes puts, and loses them when it becomes a replica.
