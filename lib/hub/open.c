@@ -242,7 +242,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
-	uint64_t now_ns = clock_now_ns(&hub->clock);
+	bool observable = hub->board_fd >= 0;
+	uint64_t now_ns = observable ? clock_now_ns(&hub->clock) : 0;
 
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		const struct board_queue *queue = &hub->board->queues[i];
@@ -251,7 +252,7 @@ static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats 
 		if (waiting == 0 || u64_load_relaxed(&queue->address) == 0)
 			continue;
 		stats->waiting += waiting;
-		if (hub->board_fd < 0)
+		if (!observable)
 			continue;
 		since_ns = board_untaken_since_ns(hub->board, i);
 		if (since_ns < now_ns)

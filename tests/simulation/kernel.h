@@ -36,7 +36,6 @@ struct kernel {
 	struct actor *owner;
 	/* in ppoll() or io_uring_enter() */
 	bool owner_sleeps;
-	bool is_checked;        /* a check reads the clock, and no actor */
 	uint64_t owner_read_ns; /* the hub's clock at the owner's last reading */
 	/* the largest reading since its last sleep */
 	uint64_t owner_latest_ns;

@@ -60,14 +60,14 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	if (clock != CLOCK_MONOTONIC && clock != kernel.clock)
 		report_failure("clock %d is not the hub's", (int)clock);
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
-	if (scheduler.current == kernel.owner && !kernel.is_checked) {
+	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
 		/* it must see all calls that returned before */
 		memory_call();
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
-	if (!scheduler.current->in_signal && !kernel.is_checked)
+	if (!scheduler.current->in_signal)
 		scheduler.current->read_ns = now_ns;
 	ret_time->tv_sec = (time_t)(now_ns / 1000000000u);
 	ret_time->tv_nsec = (long)(now_ns % 1000000000u);

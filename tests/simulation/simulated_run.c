@@ -333,10 +333,8 @@ void world_conserve(void)
 		return;
 	scheduler_hold();
 	memory_peek(true);
-	kernel.is_checked = true;
 	if (timerhub_stats(world.hub, &stats) < 0)
 		report_failure("stats");
-	kernel.is_checked = false;
 	memory_peek(false);
 	scheduler_release();
 	oracle_conserve(&stats);
