@@ -85,10 +85,7 @@ static void page_counters(struct page *page, const struct reading *now,
 {
 	const struct reading zero = { .at_ns = 0 };
 	const struct reading *then = before ? before : &zero;
-	const struct {
-		const char *name;
-		uint64_t now, before;
-	} rows[] = {
+	const struct counter rows[] = {
 		{ "armed", now->armed, then->armed },
 		{ "refiled *", now->refiled, then->refiled },
 		{ "cancelled", now->cancelled, then->cancelled },
@@ -100,11 +97,7 @@ static void page_counters(struct page *page, const struct reading *now,
 		{ "queue signals", now->queue_signals, then->queue_signals },
 	};
 
-	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		page_add(page, "%-16s %11s %15s", rows[i].name,
-		         rate(rows[i].now, rows[i].before, now, before).text,
-		         number(rows[i].now).text);
+	page_add_counters(page, rows, sizeof(rows) / sizeof(rows[0]), now, before);
 }
 
 void hub_page_fill(struct page *page, const struct watch *watch, unsigned index)

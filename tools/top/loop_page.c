@@ -21,21 +21,14 @@ static void page_counters(struct page *page, const struct reading *now,
                           const struct reading *before)
 {
 	const struct reading *then = before ? before : now;
-	const struct {
-		const char *name;
-		uint64_t now, before;
-	} rows[] = {
+	const struct counter rows[] = {
 		{ "turns", now->turns, then->turns },
 		{ "callbacks", now->callbacks, then->callbacks },
 		{ "empty wake-ups", now->empty_wakes, then->empty_wakes },
 		{ "refused calls", now->refused, then->refused },
 	};
 
-	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		page_add(page, "%-16s %11s %15s", rows[i].name,
-		         rate(rows[i].now, rows[i].before, now, before).text,
-		         number(rows[i].now).text);
+	page_add_counters(page, rows, sizeof(rows) / sizeof(rows[0]), now, before);
 }
 
 void loop_page_fill(struct page *page, const struct watch *watch, unsigned index)

@@ -79,6 +79,16 @@ struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
 	return number_or_dash;
 }
 
+void page_add_counters(struct page *page, const struct counter *rows, unsigned count,
+                       const struct reading *reading, const struct reading *earlier)
+{
+	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
+	for (unsigned i = 0; i < count; i++)
+		page_add(page, "%-16s %11s %15s", rows[i].name,
+		         rate(rows[i].now, rows[i].before, reading, earlier).text,
+		         number(rows[i].now).text);
+}
+
 struct number span(uint64_t ns)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };

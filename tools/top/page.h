@@ -37,6 +37,16 @@ struct number number(uint64_t value);
 struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
                    const struct reading *earlier);
 
+/* A row of the counters of a page, with its values at this reading and at the one before. */
+struct counter {
+	const char *name;
+	uint64_t now, before;
+};
+
+/* Adds a table with each counter's rate between two readings, and its value. */
+void page_add_counters(struct page *page, const struct counter *rows, unsigned count,
+                       const struct reading *reading, const struct reading *earlier);
+
 /* Formats a time span of `ns` nanoseconds with three digits and a unit; UINT64_MAX is "any". */
 struct number span(uint64_t ns);
 
