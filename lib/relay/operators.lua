@@ -71,6 +71,13 @@ local function rank_behind(due_key, due, id)
     return low
 end
 
+-- Adds the eight values of a task to a reply.
+local function add_row(reply, row)
+    for _, value in ipairs(row) do
+        reply[#reply + 1] = value
+    end
+end
+
 -- Adds the tasks of `due` behind a cursor to a reply, and returns the next cursor.
 local function each_waiting(q, cursor, count, reply)
     local due, id = match(cursor, '^([^:]*):(.*)$')
@@ -81,11 +88,8 @@ local function each_waiting(q, cursor, count, reply)
         local stage, attempts, put_us, data, _, every = parse(record)
         cursor, bytes = heads[index + 1] .. ':' .. heads[index], bytes + #(record or '')
         if stage == 'w' then
-            local row = {heads[index], '', reply_of(tonumber(heads[index + 1])),
-                tonumber(put_us), tonumber(attempts), tonumber(match(every or '0', '^%d+')), #data, 0}
-            for _, value in ipairs(row) do
-                reply[#reply + 1] = value
-            end
+            add_row(reply, {heads[index], '', reply_of(tonumber(heads[index + 1])),
+                tonumber(put_us), tonumber(attempts), tonumber(match(every or '0', '^%d+')), #data, 0})
         end
         if bytes >= LOOK_BYTES then
             return 'd' .. cursor
@@ -103,11 +107,8 @@ local function each_entry(entries, count, pending, reply)
             holder, since = pending[index][2], pending[index].since
         end
         if attempts then
-            local row = {id, holder, tonumber(due), since, attempts,
-                tonumber(match(every or '0', '^%d+')), #data, 0}
-            for _, value in ipairs(row) do
-                reply[#reply + 1] = value
-            end
+            add_row(reply, {id, holder, tonumber(due), since, attempts,
+                tonumber(match(every or '0', '^%d+')), #data, 0})
         end
     end
     return #entries == count and entries[count][1] or nil
@@ -141,12 +142,9 @@ local function each_parked(q, cursor, count, reply)
         local fields = found[2]
         if #fields == 10 and fields[1] == 'id' and fields[9] == 'data' then
             local reason = match(fields[8], '^park:(%d+)$') or '4294967295'
-            local row = {fields[2], '', tonumber(fields[4]) or 0,
+            add_row(reply, {fields[2], '', tonumber(fields[4]) or 0,
                 tonumber(match(found[1], '^%d+')) * 1000, tonumber(fields[6]) or 0, 0, #fields[10],
-                tonumber(reason)}
-            for _, value in ipairs(row) do
-                reply[#reply + 1] = value
-            end
+                tonumber(reason)})
         end
     end
     return #entries == count and entries[count][1] or nil
