@@ -42,8 +42,8 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 }
 
 /*
- * Makes a task's id of the relay's random seed and a counter, so that no other process makes the
- * same one.
+ * Makes an id for a task from the relay's random seed and a counter, so that no other process makes
+ * the same one.
  */
 static void make_id(const struct timerhub_relay *relay, uint64_t number,
                     char id[TIMERHUB_RELAY_ID_BYTES])
@@ -161,7 +161,7 @@ bool change_ends_delivery(const struct request *request, int result)
 	       (result == 0 || result == -ENOENT || result == -ESTALE);
 }
 
-/* Frees the delivery of a task, with the task's data. Returns false if the delivery is unknown. */
+/* Frees a task that was taken, with its data. Returns false if no caller holds this delivery. */
 static bool let_go(struct timerhub_relay *relay, const char *delivery, const char *id)
 {
 	bool known;

@@ -18,7 +18,10 @@ void cluster_map_ask(struct wire *wire);
 int cluster_map_find(const struct reply *reply, const struct address *asked,
                      struct address *server);
 
-/* Writes the masters and replicas of the reply as a list of nodes, as many as there is room for. */
+/*
+ * Writes all masters and replicas in the reply to CLUSTER SLOTS as a list "host:port+host:port", as
+ * far as there is room.
+ */
 void cluster_map_list(const struct reply *reply, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES]);
 

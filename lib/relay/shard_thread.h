@@ -16,7 +16,9 @@
  */
 int shard_start(struct shard *shard);
 
-/* Ends the threads of all shards. Each first gives its prefetched deliveries back to Redis. */
+/*
+ * Ends the threads of all shards. Each first gives the tasks that nobody has taken back to Redis.
+ */
 void shards_end(struct shard *shards, uint32_t count);
 
 #endif

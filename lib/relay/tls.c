@@ -93,7 +93,7 @@ static int load_certificates(SSL_CTX *context, const struct address_tls *how)
 	return 0;
 }
 
-/* Sets the name or the IP address that the certificate must contain. */
+/* Sets the host name or IP address that the server's certificate must contain. */
 static int set_name(SSL *ssl, const char *host)
 {
 	unsigned char ip[sizeof(struct in6_addr)];
@@ -137,7 +137,10 @@ int tls_open(struct tls **ret_tls, const struct address *address)
 
 	if (!tls)
 		return -ENOMEM;
-	/* At exit OpenSSL would free what a relay that is still open goes on to use. */
+	/*
+	 * Keep OpenSSL from freeing its data at exit, because a relay that is still open goes on to
+	 * use it.
+	 */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	ERR_clear_error();
 	result = prepare(tls, address);

@@ -18,8 +18,8 @@
 int url_file_open(const char *redis, const char **ret_list, char **ret_text);
 
 /*
- * Reads user and password of an address again if it came from a file. Returns true if they have
- * changed, so that another login may succeed.
+ * Reads user and password of an address again, if the address came from a file. Returns true if
+ * they have changed, so that it is worth logging in again.
  */
 bool url_file_renew(struct address *address);
 
