@@ -126,8 +126,8 @@ int address_read_node(struct address *ret_node, const char **text, const struct 
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
 /*
- * Moves the host and port that the last MOVED or ASK named from the address to `server`. Returns
- * false if there was no such error.
+ * Copies the host and port that the last MOVED or ASK has named to `server`, and forgets them in
+ * the address. Returns false if there are none.
  */
 bool address_take_redirect(struct address *address, struct address *server);
 

@@ -111,7 +111,7 @@ static int read_move(const struct timerhub_relay_change *change, struct request 
 	return write_when(request->when, change->when_ns);
 }
 
-/* Reads a change that answers a delivery: a done, retry or park. */
+/* Makes the request of a done, retry or park, which end the delivery of a task that was taken. */
 static int read_answer(const struct timerhub_relay_change *change, struct request *request)
 {
 	const struct timerhub_relay_task *task = change->task;
@@ -174,7 +174,7 @@ static bool let_go(struct timerhub_relay *relay, const char *delivery, const cha
 
 /* ---- one change ---- */
 
-/* Stores the id of a put in change->ret_id. */
+/* Makes one change and waits for its result. The id of a put is stored in change->ret_id. */
 static int make_change(struct timerhub_relay *relay, struct timerhub_relay_change *change)
 {
 	char made[TIMERHUB_RELAY_ID_BYTES];
@@ -316,8 +316,8 @@ static void queue_changes(struct timerhub_relay *relay, struct timerhub_relay_ch
 }
 
 /*
- * Waits for the replies to queued changes, and adds to the number of changes that were sent and of
- * those that succeeded.
+ * Waits for the replies to queued changes. Adds to *sent how many of them were sent, and to *good
+ * how many have succeeded.
  */
 static void await_changes(struct timerhub_relay *relay, struct timerhub_relay_change *changes,
                           struct queued *queued, unsigned count, unsigned *sent, unsigned *good)

@@ -13,8 +13,7 @@ int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
 /*
- * Returns whether the caller no longer has the task that it had taken, because a done, retry or
- * park has had this result.
+ * Returns true if `result` of a done, retry or park means that the caller no longer has the task.
  */
 bool change_ends_delivery(const struct request *request, int result);
 

@@ -16,8 +16,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * how long the promised poll of the queue may be overdue before the relays count as dead, because a
- * working one is late by a grace (100 ms) at most
+ * How late the promised poll of the queue may be before the relays count as dead. One that works is
+ * late by the grace (100 ms) at most.
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 
@@ -102,8 +102,8 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 }
 
 /*
- * Returns how long ago the relays should have polled the queue, by the time that they have promised
- * in Redis (`look_by`), or 0 if that time has not passed.
+ * Returns by how much the relays have missed the time `look_by_us` at which they had promised to
+ * poll the queue, or 0 if they have not.
  */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {

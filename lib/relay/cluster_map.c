@@ -20,7 +20,10 @@ void cluster_map_ask(struct wire *wire)
 	bytes_text(wire_output(wire), "SLOTS");
 }
 
-/* "?" stands for a node that should have a host name and has none. */
+/*
+ * Returns the host of a node. A node may have none, or a "?" if it should have a name; then it is
+ * the host of the node that was asked.
+ */
 static const char *host_of(const struct reply *node, const struct address *asked)
 {
 	const char *host = reply_text(reply_at(node, NODE_HOST));

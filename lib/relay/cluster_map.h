@@ -11,9 +11,9 @@
 void cluster_map_ask(struct wire *wire);
 
 /*
- * Gives `server` host and port of the master of the slot `server->slot`. A node that does not know
- * its own name leaves it out; then the host is that of `asked`, the node that has replied. Returns
- * 0, -EROFS if no node serves the slot, or -EPROTO.
+ * Stores host and port of the master of the slot `server->slot` in `server`. A node that does not
+ * know its own address leaves out the host, which is then that of `asked`, the node that has
+ * replied. Returns 0, -EROFS if no node serves the slot, or -EPROTO.
  */
 int cluster_map_find(const struct reply *reply, const struct address *asked,
                      struct address *server);

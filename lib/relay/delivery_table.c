@@ -32,8 +32,8 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 }
 
 /*
- * Finds a held delivery. Returns the address of the pointer to it, or of the NULL that ends its
- * bucket.
+ * Finds a delivery that a caller has taken. Returns the address of the pointer to it, or of the
+ * NULL at the end of its hash bucket.
  */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {

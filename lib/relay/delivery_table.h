@@ -17,7 +17,10 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
+	/*
+	 * The next delivery: in the list of those that no caller has taken, or in a hash bucket of
+	 * those that callers hold.
+	 */
 	struct delivery *next;
 	uint64_t ask_ns;   /* from this time on the lease may be over, so the taker asks Redis */
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
@@ -79,8 +82,8 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
                     const struct arrival *arrival);
 
 /*
- * Takes the first prefetched delivery for a caller, who holds it from then on. Returns NULL if
- * there is none.
+ * Takes the first of the deliveries that were read from Redis in advance, for a caller, who holds
+ * it from then on. Returns NULL if there is none.
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
@@ -91,9 +94,9 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Offers those deliveries of a server again that were set aside until `now_ns` or earlier, before
- * all others. Returns when to call it again, or UINT64_MAX if no delivery of that server is set
- * aside.
+ * Offers those deliveries of a server again whose lease Redis did not confirm, and which were set
+ * aside until `now_ns` or earlier. They come before all others. Returns when to call it again, or
+ * UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

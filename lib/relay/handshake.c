@@ -274,7 +274,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 
 /* ---- clusters ---- */
 
-/* Asks a node for the master of the slot, and keeps the list of the nodes that it knows. */
+/*
+ * Asks a node which one is the master of the slot, and stores that in `server`. Keeps the list of
+ * all nodes that the reply names.
+ */
 static int ask_node(struct address *node, struct address *address, struct address *server,
                     uint64_t timeout_ns)
 {
@@ -384,7 +387,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 /* ---- functions and queue ---- */
 
 /*
- * Stores the version of the functions with these names in `*ret_version`, or 0 if there are none.
+ * Stores the version of the functions whose names begin with "timerhub" and `own` in *ret_version,
+ * or 0 if there are none.
  */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)

@@ -10,11 +10,13 @@
 
 #include "base/clock.h"
 
-/* the largest failover delay, to which rank times grace is added; as in timerhub.lua */
+/*
+ * The largest failover delay, to which rank times grace is added. timerhub.lua has the same number.
+ */
 #define PUT_OFF_US UINT64_C(15000000)
-/* a bell message on the common channel wakes all relays, so that of rank r looks r ms later */
+/* A message on the common channel wakes all relays, so the one of rank r polls r ms later. */
 #define SPREAD_US UINT64_C(1000)
-/* the longest wait; only if Redis's clock is changed could one be longer */
+/* The longest wait for the next poll, in case Redis's clock is changed. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us)
@@ -47,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns when to send the next poll (timerhub_look) so that Redis runs it `ahead_us` after the
- * last answered one.
+ * Returns when to send the next poll (timerhub_look) so that Redis runs it `ahead_us` microseconds
+ * after it ran the last one that was answered.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {

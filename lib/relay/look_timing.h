@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /*
- * is added to the time of a look, because one that is too early moves nothing and must be repeated
+ * Is added to the time of a poll, because one that is too early moves nothing and must be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 

@@ -20,7 +20,7 @@ struct mailbox {
 
 /* ---- any thread ---- */
 
-/* Queues a request, whose caller does not wait yet. Called with the relay's lock. */
+/* Queues a request for the shard's thread, and does not wait. Called with the relay's lock held. */
 void mailbox_post(struct mailbox *mailbox, struct request *request);
 
 /* Waits until a posted request is finished, and returns its result. */
@@ -38,9 +38,10 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begins a pass of the thread over its work, during which mailbox_wake() only takes note of new
- * work. Finishes overdue requests with `why`, or all of them if that is -EOPNOTSUPP, because
- * waiting does not help then. Returns the earliest deadline that is left.
+ * Begins a pass of the shard's thread over its work; until mailbox_end(), nobody needs to wake it.
+ * Finishes queued requests whose timeout has ended, with `why`, the reason why nothing can be sent.
+ * If that is -EOPNOTSUPP, it finishes all, because waiting does not help. Returns the earliest
+ * deadline of those that are left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 

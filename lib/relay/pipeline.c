@@ -13,24 +13,24 @@
 #include "relay/handshake.h"
 
 /*
- * How much longer than a step the thread waits for the next bytes of a reply to a request of its
- * own.
+ * How much longer than link_step_ns() the thread waits for the next bytes of a reply to a request
+ * of its own.
  */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /*
- * After so long without a reply, a firewall may have forgotten the connection, which then loses
- * what is sent.
+ * After so long without a reply, a firewall may have forgotten the connection, and what is sent on
+ * it is lost.
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many tasks a reply to a recovery lists; fewer after a reply that took so long that callers
- * gave up behind it.
+ * How many tasks one reply to a recovery lists. If the reply is lost, the number is divided by
+ * RECOVER_LESS, because it may have been too large for the network.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
 /*
- * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25
- * ms.
+ * The largest number of puts in one command. 64 puts delay other clients of the server by about
+ * 0.25 ms.
  */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
@@ -95,12 +95,13 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
 		/*
-		 * only an open is refused; clients that are open go on to work, and give up earlier
+		 * Refuse only an open. A relay that is open already goes on, and gives up its calls
+		 * earlier.
 		 */
 		return -EINVAL;
 	/*
-	 * Changes of an earlier epoch may still be on their way from a lost connection, so let each
-	 * new server refuse them.
+	 * Changes that were sent on a lost connection, with a lower epoch, may still be on their
+	 * way, so let each new server refuse them.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -237,7 +238,7 @@ int pipeline_why(const struct pipeline *pipeline)
 
 /* ---- send ---- */
 
-/* Returns whether replicas must confirm the request before the request is finished. */
+/* Returns whether replicas must confirm a request before it is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
 	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
@@ -405,8 +406,8 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 /* ---- answers ---- */
 
 /*
- * Reads how many replicas have what was answered before the WAIT, and finishes the requests that
- * waited for them.
+ * Reads the reply to a WAIT. If enough replicas have all that was answered before it, the requests
+ * that waited for them are finished.
  */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {

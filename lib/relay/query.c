@@ -14,7 +14,10 @@
 #define ROW_FIELDS 8u
 #define CURSOR_BYTES 192
 
-/* One step of a call: where the next step goes on, and in an each the tasks that were listed. */
+/*
+ * One step of a call that asks a server in steps: where the next step goes on, and in an each the
+ * tasks that were listed.
+ */
 struct step {
 	char cursor[CURSOR_BYTES]; /* empty if this server has no more */
 	struct timerhub_relay_info *infos;

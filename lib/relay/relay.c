@@ -27,7 +27,9 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* How often a close wakes the takers, because one may begin to wait just after a wake-up. */
+/*
+ * How often a close wakes the threads that wait in take, since one may begin to wait just after it.
+ */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long reads of takes may still go on after a stop, or in a close. */
 #define READS_END_NS NS_PER_S
@@ -36,8 +38,8 @@
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
- * how long a new put waits for the reply to an earlier one, which is more than a round trip within
- * a machine, and much less than one between two machines
+ * How long a new put waits for the reply to an earlier one, so that several can share a command. It
+ * is more than a round trip within a machine, and much less than one between two machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -333,7 +335,8 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 		/*
-		 * otherwise it would go on to wake an epoll, if a child of this process has it too
+		 * Clear the descriptor, because it would go on to wake an epoll set if a child of
+		 * this process has it too.
 		 */
 		bell_clear(relay->shared.ready_fd);
 	}

@@ -36,7 +36,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
 
-/* Makes each shard's thread do another pass over its work. Called with the relay's lock. */
+/* Makes the threads of all shards look for work again. Called with the relay's lock held. */
 void relay_wake_shards(struct timerhub_relay *relay);
 
 /*

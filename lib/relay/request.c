@@ -19,11 +19,14 @@
 #define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
-/* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
+/*
+ * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is as
+ * much later.
+ */
 #define WAIT_MS 20u
 /*
- * A delivery whose age exceeds two round trips and this is asked about even if its lease is longer,
- * because the lease may have been made shorter since the connect.
+ * A delivery that is older than two round trips and this is asked about even if its lease is
+ * longer, because the lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -109,21 +112,21 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 
 enum effect {
 	NO_CHANGE,
-	CHANGE, /* of a lease: see request_is_change() */
-	FACT,   /* a change that replicas may have to confirm: see request_is_fact() */
+	CHANGE, /* changes a lease only: see request_is_change() */
+	FACT,   /* changes a task: see request_is_fact() */
 };
 
 /* How one kind of request is sent to Redis, and where it is counted. */
 struct kind {
-	const char *function; /* of timerhub.lua; NULL: a command of Redis */
-	const char *keys;     /* of the function, between blanks */
+	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
+	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
 	 * The first arguments of the function, one letter each: id, when, flags, entry, reason,
 	 * count. request_encode() adds the rest.
 	 */
 	const char *words;
 	enum effect effect;
-	size_t counter; /* where timerhub_relay_stats counts it; 0: it does not */
+	size_t counter; /* offset in struct timerhub_relay_stats; 0: it is not counted */
 };
 
 #define COUNTER(name) offsetof(struct timerhub_relay_stats, name)
@@ -275,8 +278,8 @@ static void encode_word(const struct request *request, char word, struct bytes *
 }
 
 /*
- * Encodes a call of a function with the arguments of its kind and, if it changes a task, those that
- * every change carries: until, holder and epoch.
+ * Encodes a call of a function with the arguments of its kind. A change also carries its deadline,
+ * and the client's name and epoch.
  */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
@@ -400,8 +403,8 @@ static int answer_read(struct client *client, const struct request *request,
 }
 
 /*
- * Takes the time of Redis in a reply, at index `now_at`, for conversions between its clock and the
- * local one. It belongs to the time at which the request was sent.
+ * Notes Redis's time, which is element `now_at` of a reply, together with the local time at which
+ * the request was sent, so that times of one clock can be converted to the other.
  */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)

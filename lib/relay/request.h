@@ -101,8 +101,8 @@ struct requests {
 };
 
 /*
- * Reads of one ready task, which do not wait for one, from this server. Protected by the relay's
- * lock.
+ * The state of the reads by which the server is asked for a task that is ready now, without waiting
+ * for one. Protected by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -155,8 +155,8 @@ struct client {
 };
 
 /*
- * Returns what the age of the deliveries in a reply is computed from. Called with the relay's lock
- * held, which protects lease_ns.
+ * Returns the times from which the age of the deliveries in a reply is computed. Called with the
+ * relay's lock held, which protects lease_ns.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 

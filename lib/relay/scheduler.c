@@ -16,8 +16,8 @@
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
 /*
- * After a reconnect a relay delays its look by this times its rank, so that not all relays look at
- * once.
+ * After a reconnect a relay waits for this times its rank before it polls, so that not all relays
+ * poll at once.
  */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
@@ -143,8 +143,8 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Subscribes, polls and sends PINGs. Only the relays of rank 0 and 1 get wake-up messages of their
- * own, so only they check by PING that the connection works.
+ * Subscribes, polls and sends PINGs. Only the first two relays (ranks 0 and 1) get wake-up messages
+ * of their own, so only they check by PING that the connection works.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -180,8 +180,8 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * the server may be a replica by now, which delivers bells although the new master does not
-	 * count this subscriber
+	 * The server may be a replica by now. It would go on to pass on wake-up messages, but a put
+	 * on the new master would not see this subscriber.
 	 */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
@@ -268,7 +268,9 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 	scheduler->bells.backoff_ns = 0;
 	scheduler->bells.round_ns = now_ns - scheduler->asked_ns;
 	scheduler->bells.answer_by_ns = LINK_NEVER;
-	/* Look soon, because bells may have been missed before the relay was subscribed. */
+	/*
+	 * Poll soon, because wake-up messages may have been missed before the relay was subscribed.
+	 */
 	if (!scheduler->looking)
 		look_timing_put_off(
 			&scheduler->timing,

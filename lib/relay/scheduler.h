@@ -11,7 +11,7 @@
 #include "relay/pipeline.h"
 
 struct scheduler {
-	/* The command connection, which sends the looks. */
+	/* The connection for commands, on which the polls of the queue are sent too. */
 	struct pipeline *pipeline;
 	struct client *client;
 	struct link bells;

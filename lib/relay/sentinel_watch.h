@@ -10,7 +10,7 @@
 #include "relay/link.h"
 
 struct sentinel_watch {
-	/* the pipeline's address, whose first Sentinel is the one to ask */
+	/* The address in the pipeline, whose first Sentinel is the one to ask. */
 	struct address *address;
 	uint64_t timeout_ns;
 	struct link link;

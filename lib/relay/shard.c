@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /*
- * The bells' connection is of no use without the commands', so it is lost too. That of the takers
- * stays, because it may still bring tasks.
+ * The connection for wake-up messages is of no use without the one for commands, so it is closed
+ * too. The one that reads tasks stays open, because it may still bring some.
  */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
@@ -77,9 +77,8 @@ enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
 /* For each connection of a shard: where it is in the struct, and what reads and closes it. */
 static const struct {
-	size_t at; /* where its struct link is */
-	int (*read)(struct shard *shard,
-	            uint64_t now_ns); /* negative: it must be closed, and why */
+	size_t at;                                         /* where its struct link is */
+	int (*read)(struct shard *shard, uint64_t now_ns); /* a negative errno: close it */
 	void (*lose)(struct shard *shard, int why, uint64_t now_ns); /* closes it */
 } links[LINKS] = {
 	[COMMANDS] = { offsetof(struct shard, pipeline.link), read_commands, shard_lose_commands },

@@ -22,8 +22,9 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 /* ---- what is over ---- */
 
 /*
- * Closes the takers' connection if the command connection is to another server now. On the same
- * server it stays, because a task may be on its way there, and would be lost until its lease ends.
+ * Closes the connection that reads tasks if commands go to another server now. On the same server
+ * it stays open, because a task may be on its way there, and would otherwise come only after its
+ * lease.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -58,7 +59,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 
 /*
  * Finishes the calls whose timeout has ended, and closes connections whose reply is overdue.
- * Returns the next time at which one of these will be so.
+ * Returns when the next timeout ends or the next reply is overdue.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -78,8 +79,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 /* ---- the thread ---- */
 
 /*
- * Offers again the deliveries that no taker could confirm, if there is a connection on which to ask
- * now.
+ * Offers again the deliveries whose lease Redis did not confirm. Called while there is a connection
+ * on which to ask once more.
  */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
@@ -117,8 +118,8 @@ static uint64_t pass(struct shard *shard)
 	tell_open(shard);
 	if (!open) {
 		/*
-		 * A later version has changed the layout of the keys, so no task that is taken now
-		 * could be ended: take no more.
+		 * A later version has changed the layout of the queue's keys, so a task that is
+		 * taken now could not be ended: take no more.
 		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			shard_lose_takers(shard, pipeline->why, now_ns);
@@ -146,9 +147,9 @@ static uint64_t pass(struct shard *shard)
 }
 
 /*
- * Gives the tasks that nobody has taken back to Redis, and returns the number of commands. The last
- * one goes first, so that Redis can make each one the next to be delivered. Called with the relay's
- * lock held.
+ * Gives back to Redis the tasks that were read and that no caller has taken, and returns the number
+ * of commands. The last one goes first, so that Redis can make each one the next to be delivered.
+ * Called with the relay's lock held.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
@@ -173,9 +174,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives back what this relay has in Redis before it ends: tasks that nobody has taken, its name as
- * a consumer, and its rank. If that fails, the tasks come again after their leases, and other
- * relays take over after their delays.
+ * Gives up what this relay has in Redis before it ends: the tasks that no caller has taken, its
+ * name as a consumer, and its rank. If that fails, the tasks come again after their leases, and
+ * other relays take over after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -13,7 +13,7 @@ struct pollfd;
 
 int sleeper_open(struct sleeper **ret_sleeper);
 
-/* Closes the sleeper, whose thread has ended. It may be NULL. */
+/* Frees a sleeper whose thread has ended. It may be NULL. */
 void sleeper_close(struct sleeper *sleeper);
 
 /*

@@ -17,7 +17,7 @@ struct submissions {
 	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
 	struct submitted *all;
 	struct submitted *first, *last; /* completions that nobody has taken */
-	unsigned count;                 /* of all */
+	unsigned count;                 /* how many changes `all` has */
 	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
 };
 
@@ -43,7 +43,7 @@ _Static_assert(offsetof(struct submitted, request) == 0,
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
 /*
- * Makes a change that was submitted a completion, which submissions_take() returns. It is the
+ * Turns a submitted change into a completion, which submissions_take() returns. It is the
  * `completed` of each such request, so any thread may call it, perhaps with the relay's lock held.
  */
 void submissions_complete(struct request *request);

@@ -11,25 +11,25 @@
 #include "base/invariant.h"
 #include "relay/relay.h"
 
-/* A delivery that could not be confirmed is offered again after this time at the earliest. */
+/* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
- * With the fd, a take that does not wait gives a server two round trips and this time to answer: a
- * server that hangs stops an event loop for no longer, and what it sends later shows in the fd.
+ * A take of an event loop waits for a server for two round trips and this time. So a server that
+ * hangs does not stop the loop, and what it sends later makes the descriptor readable.
  */
 #define ANSWER_NS UINT64_C(100000000)
 /*
- * How often a taker asks whether a lease still holds. If even the last answer took half of a lease
- * to come, the task is handed out all the same.
+ * How often to ask whether a lease still holds, if the answer takes half of a lease to come. After
+ * that the task is handed out all the same.
  */
 #define CONFIRM_MAX 4u
 
 /*
- * Asks Redis to begin a delivery's lease again if the lease may be over, because this process stood
- * still or nobody took the delivery. Returns -ESTALE, and frees the delivery, if its task was
- * cancelled, moved or given to another taker. After any other error it is unknown whether the
- * delivery still holds, so it is set aside and offered again later. Called with the relay's lock,
- * which it releases while it asks.
+ * Asks Redis to begin a delivery's lease again if the lease may be over, because this process was
+ * stopped or nobody took the delivery. Returns 0 if the task may be handed out. Returns -ESTALE,
+ * and frees the delivery, if the task was cancelled, moved or given to another taker. After any
+ * other error nobody knows, so the delivery is set aside and offered again later. The relay's lock
+ * is held by the caller, and released while Redis is asked.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -199,7 +199,7 @@ static void begin_taking(struct timerhub_relay *relay)
 
 /*
  * Asks every server for a task, except those that were asked already and those without a
- * connection. Returns 0, or why the first one without a connection has none.
+ * connection. Returns 0, or the error for which the first of the latter has none.
  */
 static int ask_servers(struct timerhub_relay *relay)
 {
@@ -220,8 +220,8 @@ static int ask_servers(struct timerhub_relay *relay)
 }
 
 /*
- * Returns until when to wait for answers of the servers that were asked for a task. A time up to
- * `now_ns` means that there is nothing to wait for.
+ * Returns the time until which to wait for the servers that were asked for a task. A time that is
+ * not after `now_ns` means that there is nothing to wait for.
  */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {

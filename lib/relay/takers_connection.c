@@ -21,8 +21,8 @@ void takers_init(struct takers_connection *takers, struct client *client, uint64
 }
 
 /*
- * Returns how many deliveries to read now, or 0. Stores in *ret_ms how long Redis may block for
- * them. Called with the lock.
+ * Returns how many tasks to read now, or 0. Stores in *ret_ms how long Redis may block for them.
+ * Called with the relay's lock held.
  */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {

@@ -43,7 +43,7 @@ static bool is_about_certificates(int alert)
 	       alert == SSL_AD_CERTIFICATE_REQUIRED;
 }
 
-/* Returns the errno of OpenSSL's last error, and notes its words. */
+/* Returns the errno for OpenSSL's last error, and notes what the errno does not say. */
 static int failure_of(const struct tls *tls)
 {
 	unsigned long error = ERR_peek_last_error();
@@ -169,8 +169,8 @@ int tls_put(struct tls *tls, const void *sealed, size_t len)
 }
 
 /*
- * Returns what the result of a call of OpenSSL means: 0 if it waits for bytes of the server, or an
- * error.
+ * Returns what a call of OpenSSL that has stored no bytes means: 0 if it waits for more from the
+ * server, or an error.
  */
 static int waits(const struct tls *tls, int count)
 {

@@ -11,9 +11,9 @@
 #include "relay/address.h"
 
 /*
- * Stores the list of addresses that `redis` gives, which is its own text or the first line of a
- * file, in *ret_list. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file
- * is empty, or the kernel's error.
+ * Stores in *ret_list the list of addresses: `redis` itself, or for "@path" the first line of that
+ * file. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file is empty, or
+ * the kernel's error.
  */
 int url_file_open(const char *redis, const char **ret_list, char **ret_text);
 

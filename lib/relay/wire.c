@@ -41,8 +41,8 @@ struct wire {
 /* ---- connect ---- */
 
 /*
- * Returns the errno of a refused connect. It is never -ENOENT, which would mean that a task is
- * missing.
+ * Returns the errno for a refused connect. It is never -ENOENT, which callers take to mean that a
+ * task is missing.
  */
 static int refusal(int error)
 {
@@ -192,7 +192,7 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the errno of a failed call on the socket. Every loss of an open connection is
+ * Returns the errno for a failed call on the socket. Every loss of an open connection is
  * -EHOSTUNREACH.
  */
 static int lost(int error)
