@@ -101,9 +101,9 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Reads the first Sentinel of a list with plus signs, such as an address's `sentinels`, and moves
- * *text behind it, or sets it to NULL after the last one. User, password and TLS options of the
- * address are not applied. Returns 0 or -EINVAL.
+ * Reads the first Sentinel of a list like "host:port+host:port", and moves *text behind it, or sets
+ * it to NULL after the last one. User, password and TLS options of an address are not applied.
+ * Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
@@ -114,8 +114,8 @@ int address_read_sentinel(struct address *ret_address, const char **text);
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
 /*
- * Reads the first cluster node of a list with plus signs, and moves *text behind it, or sets it to
- * NULL after the last one. The node gets user, password and TLS options of `address`.
+ * Reads the first cluster node of a list like "host:port+host:port", and moves *text behind it, or
+ * sets it to NULL after the last one. The node gets user, password and TLS options of `address`.
  */
 int address_read_node(struct address *ret_node, const char **text, const struct address *address);
 

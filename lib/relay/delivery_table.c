@@ -74,11 +74,11 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns a local time that is not later than the begin of an entry's lease. The read may have been
- * sent long before, because it blocks, so this is the time at which the entry was added, which its
- * id tells. If that cannot be right, it is the time at which the read was sent: Redis's clock was
- * set, or the entry is older than the read, because a recovery lists old entries and begins their
- * leases anew.
+ * Returns a local time that is not later than the beginning of an entry's lease. A read that blocks
+ * may have been sent long before, so this is the time at which the entry was added, which its id
+ * tells. That cannot be right if Redis's clock was set, or if the entry is older than the read,
+ * because a recovery lists old entries and begins their leases anew. Then it is the time at which
+ * the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {

@@ -239,10 +239,10 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 
 /*
  * Takes a task for an event loop. If none was read in advance, it asks all servers at once and
- * waits briefly for them. Only if it finds none, the library may read one in advance again, because
- * that would wait behind the loop's work while another worker is idle. Only then the descriptor
- * becomes unreadable, so that a loop that takes once for each poll misses nothing. The relay's lock
- * is held by the caller, and released while it waits.
+ * waits briefly for them. If it finds none, the library may read one in advance again; not before,
+ * because that task would wait behind the loop's work while another worker is idle. Also only then
+ * the descriptor becomes unreadable, so that a loop that takes once for each poll misses nothing.
+ * The relay's lock is held by the caller, and released while it waits.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
