@@ -413,7 +413,10 @@ static void set_anchor(struct client *client, const struct request *request,
 	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/* Returns the code at index `at` of a reply, 0 or a negative errno; -EPROTO if there is none. */
+/*
+ * Returns the code at index `at` of a reply, which is 0 or a negative errno, or -EPROTO if there is
+ * none.
+ */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);

@@ -132,9 +132,9 @@ struct client {
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much before the timeout of its call the server begins to refuse a change. Usually 0.
-	 * If the timeout is longer than past_us (for so long the server remembers an id), a put
-	 * that is repeated later could put its task twice.
+	 * How much before the timeout of its call the server begins to refuse a change. It is 0
+	 * unless the timeout is longer than past_us, the time for which the server remembers an id:
+	 * a put that is repeated after that could put its task twice.
 	 */
 	uint64_t cut_ns;
 	/*

@@ -219,7 +219,7 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 
 /*
  * Returns the negative errno by which a server has refused a poll: that of an error reply, or the
- * one with which the reply begins. -EPROTO if there is neither.
+ * one with which the reply begins, or -EPROTO if there is neither.
  */
 static int refusal_of(const struct reply *reply)
 {

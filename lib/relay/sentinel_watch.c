@@ -132,8 +132,8 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 }
 
 /*
- * Reads what a Sentinel's answer means. Returns 0 if it names the server in use, or -EROFS if it
- * names another one. An answer with an epoch below the highest one known is out of date, and
+ * Decides what a Sentinel's answer means. Returns 0 if it names the server in use, or -EROFS if it
+ * names another one. An answer whose epoch is below the highest one known is out of date, and
  * returns 0 as well.
  */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)

@@ -46,7 +46,9 @@ uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uin
 int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server,
                         uint64_t now_ns);
 
-/* Closes the connection to the Sentinel. If that has not answered, the next Sentinel is asked. */
+/*
+ * Closes the connection to the Sentinel. If the Sentinel has not answered, the next one is asked.
+ */
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns);
 
 #endif

@@ -161,7 +161,7 @@ void shard_wait_and_read(struct shard *shard, uint64_t until_ns)
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
 		/*
-		 * Handling an earlier one may have closed this connection, so read only if it is
+		 * Handling an earlier connection may have closed this one, so read only if it is
 		 * still the one that was polled.
 		 */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i]) {

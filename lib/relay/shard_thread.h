@@ -17,8 +17,8 @@
 int shard_start(struct shard *shard);
 
 /*
- * Ends the threads of all shards. Before it ends, each gives back to Redis the tasks that it has
- * read and that no caller has taken.
+ * Ends the threads of all shards. Each thread first gives back to Redis the tasks that it has read
+ * and that no caller has taken.
  */
 void shards_end(struct shard *shards, uint32_t count);
 
