@@ -44,8 +44,8 @@ static int hex_digit(char digit)
 }
 
 /*
- * Copies a part of an address as text. If `escaped` is true, it replaces each escape %XX by its
- * byte.
+ * Copies a part of an address as a string. If `escaped` is true, each %XX becomes the byte whose
+ * number is XX in hexadecimal.
  */
 static int copy(char *to, const struct part *part, bool escaped)
 {
@@ -91,8 +91,8 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 }
 
 /*
- * Splits a part at the first `mark` in it, or at the last one if `last` is true. The mark itself is
- * dropped. Returns false if there is no mark.
+ * Splits `part` at the first character `mark` in it, or at the last one if `last` is true. The mark
+ * itself is in neither half. Returns false if there is no mark.
  */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
@@ -173,7 +173,7 @@ static int read_redis(struct address *address, struct part part)
 	return read_host(address, part, "6379");
 }
 
-/* Checks the syntax of every address in a list of Sentinels. */
+/* Returns 0 if every address in a list of Sentinels can be read, or else -EINVAL. */
 static int check_sentinels(const char *text)
 {
 	int result = 0;
@@ -203,7 +203,7 @@ static int read_sentinels(struct address *address, struct part part)
 	return check_sentinels(address->sentinels);
 }
 
-/* Reads the first host of a list that has plus signs between its hosts. */
+/* Reads the first host of a list like "host:port+host:port", and moves *text to the next one. */
 static int read_one_of(struct address *ret_address, const char **text, const char *port)
 {
 	struct address address = { .database = 0 };
@@ -337,7 +337,7 @@ void address_set_login(struct address *address, const struct address *from)
 	memcpy(address->password, from->password, sizeof(address->password));
 }
 
-/* Reads one of the options of TLS, NAME=VALUE. */
+/* Reads one TLS option of an address, such as "cafile=/etc/ca.pem". */
 static int read_tls_option(struct address_tls *tls, struct part part)
 {
 	const struct {
@@ -358,7 +358,9 @@ static int read_tls_option(struct address_tls *tls, struct part part)
 	return 0;
 }
 
-/* Reads the options of TLS behind the question mark, if there is one, and cuts them off. */
+/*
+ * Reads the TLS options of an address, which follow a question mark, and removes them from `part`.
+ */
 static int read_tls(struct address_tls *tls, struct part *part)
 {
 	struct part rest = *part, head, one;

@@ -41,11 +41,14 @@ struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* name of the host; empty: `path` names a unix socket */
 	char port[ADDRESS_PORT_BYTES];
 	char path[ADDRESS_UNIX_BYTES]; /* path of a unix socket */
-	/* List of the Sentinels that know host and port; empty: no Sentinels. */
+	/*
+	 * The Sentinels that can be asked for the master's host and port; empty if the address
+	 * names none.
+	 */
 	char sentinels[ADDRESS_TEXT_BYTES];
 	/*
-	 * how often the list was rotated; this modulo its length is the index of the Sentinel that
-	 * is first now
+	 * How often the first Sentinel was moved to the end of the list. Modulo the number of
+	 * Sentinels, this is the index of the one that is first now.
 	 */
 	unsigned rotations;
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
@@ -55,25 +58,29 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * The nodes that the user gave, which know the others. Empty if host and port are known
-	 * already.
+	 * Nodes of the cluster that the user gave in the address. They are asked which node is the
+	 * master. Empty if the server is not in a cluster, or is a node that was already chosen.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
 	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
-	 * Where the last MOVED or ASK pointed, for the next connect only; nowhere if the port is
-	 * empty. If `asking` is true, each command must follow an ASKING, because a node refuses a
-	 * slot that is still on its way to it otherwise.
+	 * Where the last error MOVED or ASK of the cluster pointed; the next connect tries that
+	 * node first. next_port is empty if there was no such error. If `asking` is true, each
+	 * command must be sent behind an ASKING, because the slot is still being moved to this
+	 * node, which would refuse the command otherwise.
 	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	bool next_asking, asking;
-	/* number of the Sentinels' configuration that named host and port; a higher one is newer */
+	/*
+	 * The number of the Sentinel configuration that named host and port. If two Sentinels
+	 * disagree, the higher number is newer.
+	 */
 	uint64_t epoch;
 	/*
-	 * how many tries to connect have failed; each begins at the next address that the host's
-	 * name resolves to
+	 * How many attempts to connect have failed. If the host's name resolves to several
+	 * addresses, each attempt begins with the next one.
 	 */
 	unsigned tries;
 	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
@@ -81,56 +88,61 @@ struct address {
 };
 
 /*
- * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL
- * after the last. NULL is redis://127.0.0.1. Returns 0 or -EINVAL.
+ * Reads the first address of a list with commas, and moves *text behind it and its comma, or sets
+ * it to NULL after the last address. If *text is NULL, the result is redis://127.0.0.1. Returns 0
+ * or -EINVAL.
  */
 int address_read(struct address *ret_address, const char **text);
 
 /*
- * Writes an address in the notation that a user would give, with the port, and without user and
- * password.
+ * Writes an address as a user would write it, with the port, but without user and password, so that
+ * it can be shown.
  */
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Reads the Sentinel at the beginning of `*text`, which moves behind it and its plus sign, and is
- * NULL after the last. The first text is an address's `sentinels`. User, password and TLS of that
- * address are not read. Returns 0 or -EINVAL.
+ * Reads the first Sentinel of a list like "host:port+host:port", and moves *text behind it, or sets
+ * it to NULL after the last one. User, password and TLS options of an address are not applied.
+ * Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
 /*
- * Reads the first Sentinel of an address's list, which is to be asked next. It gets the address's
- * options of TLS.
+ * Reads the Sentinel that is to be asked next, the first of the address's list. It gets the TLS
+ * options of the address.
  */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
 /*
- * Reads the node of a cluster at the beginning of `*text`, as address_read_sentinel() does, with
- * user, password and TLS of the address whose list it is.
+ * Reads the first cluster node of a list like "host:port+host:port", and moves *text behind it, or
+ * sets it to NULL after the last one. The node gets user, password and TLS options of `address`.
  */
 int address_read_node(struct address *ret_node, const char **text, const struct address *address);
 
 /*
- * Takes note of a server's error if it begins with MOVED or ASK. `from` is the server that sent it,
- * whose host counts if the error names none.
+ * Stores in the address where an error reply MOVED or ASK points, and ignores any other text. The
+ * error may name only a port; then the host is that of `from`, the server that sent it.
  */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
 /*
- * Moves the host and port where a MOVED or ASK pointed to `server`. Returns false if there is none.
+ * Copies the host and port that the last MOVED or ASK has named to `server`, and forgets them in
+ * the address. Returns false if there are none.
  */
 bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 
-/* Moves the first Sentinel of an address to the end of the list. */
+/* Moves the first Sentinel of an address to the end of the list, so that the next one is asked. */
 void address_rotate_sentinels(struct address *address);
 
-/* Gives an address the user and the password of another one. */
+/* Copies user and password from one address to another. */
 void address_set_login(struct address *address, const struct address *from);
 
-/* Sets host and port as a Sentinel has named them. Returns -EINVAL if they are not valid. */
+/*
+ * Sets host and port to those that a Sentinel or a cluster has named. Returns -EINVAL if they are
+ * not valid.
+ */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

@@ -42,8 +42,8 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 }
 
 /*
- * Makes a task's id of the relay's random seed and a counter, so that no other process makes the
- * same one.
+ * Makes an id for a task from the relay's random seed and a counter, so that no other process makes
+ * the same one.
  */
 static void make_id(const struct timerhub_relay *relay, uint64_t number,
                     char id[TIMERHUB_RELAY_ID_BYTES])
@@ -111,7 +111,7 @@ static int read_move(const struct timerhub_relay_change *change, struct request 
 	return write_when(request->when, change->when_ns);
 }
 
-/* Reads a change that answers a delivery: a done, retry or park. */
+/* Makes the request of a done, retry or park, which end the delivery of a task that was taken. */
 static int read_answer(const struct timerhub_relay_change *change, struct request *request)
 {
 	const struct timerhub_relay_task *task = change->task;
@@ -161,7 +161,7 @@ bool change_ends_delivery(const struct request *request, int result)
 	       (result == 0 || result == -ENOENT || result == -ESTALE);
 }
 
-/* Frees the delivery of a task, with the task's data. Returns false if the delivery is unknown. */
+/* Frees a task that was taken, with its data. Returns false if no caller holds this delivery. */
 static bool let_go(struct timerhub_relay *relay, const char *delivery, const char *id)
 {
 	bool known;
@@ -174,7 +174,7 @@ static bool let_go(struct timerhub_relay *relay, const char *delivery, const cha
 
 /* ---- one change ---- */
 
-/* Stores the id of a put in change->ret_id. */
+/* Makes one change and waits for its result. The id of a put is stored in change->ret_id. */
 static int make_change(struct timerhub_relay *relay, struct timerhub_relay_change *change)
 {
 	char made[TIMERHUB_RELAY_ID_BYTES];
@@ -316,8 +316,8 @@ static void queue_changes(struct timerhub_relay *relay, struct timerhub_relay_ch
 }
 
 /*
- * Waits for the replies to queued changes, and adds to the number of changes that were sent and of
- * those that succeeded.
+ * Waits for the replies to queued changes. Adds to *sent how many of them were sent, and to *good
+ * how many have succeeded.
  */
 static void await_changes(struct timerhub_relay *relay, struct timerhub_relay_change *changes,
                           struct queued *queued, unsigned count, unsigned *sent, unsigned *good)

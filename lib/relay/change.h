@@ -6,13 +6,15 @@
 #include "relay/relay.h"
 
 /*
- * Checks a change, and makes its request, which points to the change's id, data and task. The id of
- * a put without one is stored in `made`. Returns 0, -EINVAL, -EMSGSIZE or -ERANGE.
+ * Checks a change and fills in its request, which points into `change`. If a put has no id, one is
+ * written to `made`. Returns 0, -EINVAL, -EMSGSIZE or -ERANGE.
  */
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
-/* Returns whether, after this result of a done, retry or park, the taker no longer has the task. */
+/*
+ * Returns true if `result` of a done, retry or park means that the caller no longer has the task.
+ */
 bool change_ends_delivery(const struct request *request, int result);
 
 #endif

@@ -16,12 +16,12 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * how long the promised poll of the queue may be overdue before the relays count as dead, because a
- * working one is late by a grace (100 ms) at most
+ * How late the promised poll of the queue may be before the relays count as dead. One that works is
+ * late by the grace (100 ms) at most.
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 
-/* Returns the number behind `name` in a reply to INFO, or 0. */
+/* Returns the number that follows `name` in a reply to INFO, or 0 if the name is not in it. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const char *found = strstr(text, name);
@@ -40,8 +40,8 @@ static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 }
 
 /*
- * Asks for a setting of the server, whose reply the caller frees. It is NULL if the user has no
- * right to ask.
+ * Asks for one setting of the server (CONFIG GET). The caller frees the reply, which is NULL if the
+ * user has no right to ask.
  */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
@@ -74,7 +74,10 @@ static int ask_persistence(struct wire *wire, struct timerhub_relay_report *repo
 			report->keeps = reply_is(values[FSYNC], 1, "always")
 			                        ? TIMERHUB_RELAY_KEEPS_ALL
 			                        : TIMERHUB_RELAY_KEEPS_SECONDS;
-		/* The other policies remove only keys with a time to live; a queue has none. */
+		/*
+		 * Only the policies allkeys-* can evict tasks, because a queue's keys have no time
+		 * to live.
+		 */
 		report->evicts =
 			strncmp(reply_text(reply_at(values[POLICY], 1)), "allkeys", 7) == 0;
 		report->replicas_min = (uint32_t)reply_integer_at(values[REPLICAS], 1);
@@ -99,7 +102,8 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 }
 
 /*
- * Returns how long the promised call of timerhub_look has been overdue, or 0 if it is not overdue.
+ * Returns by how much the relays have missed the time `look_by_us` at which they had promised to
+ * poll the queue, or 0 if they have not.
  */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
@@ -134,8 +138,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			look_by_us = value;
 	}
 	/*
-	 * If the promised call of timerhub_look is overdue by more than OVERDUE_NS, the registered
-	 * relays are dead.
+	 * Relays that are this late with their poll are dead, although they are still registered.
 	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
@@ -144,8 +147,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Asks whether nobody is subscribed to the channel of wake-up messages (bells) to all relays.
- * Stores false if the user has no right to ask.
+ * Finds out whether no relay listens for the wake-up messages that puts publish. Stores false if
+ * the user has no right to ask.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
@@ -262,7 +265,10 @@ static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_r
 	return result;
 }
 
-/* Stores the fault AWAY if it returns the error of a server that cannot be connected to. */
+/*
+ * Checks one server. If it cannot be connected to, the report has the fault AWAY, and the error is
+ * returned.
+ */
 static int check_server(struct address *address, const struct keys *keys,
                         struct timerhub_relay_report *ret_report)
 {
@@ -295,7 +301,10 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A queue is as durable as its least durable server. */
+/*
+ * Adds one server's report to that of the queue. A queue is only as durable as its least durable
+ * server, so the lower value counts there.
+ */
 static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);

@@ -20,7 +20,10 @@ void cluster_map_ask(struct wire *wire)
 	bytes_text(wire_output(wire), "SLOTS");
 }
 
-/* "?" stands for a node that should have a host name and has none. */
+/*
+ * Returns the host of a node. A node may have none, or a "?" if it should have a name; then it is
+ * the host of the node that was asked.
+ */
 static const char *host_of(const struct reply *node, const struct address *asked)
 {
 	const char *host = reply_text(reply_at(node, NODE_HOST));
@@ -58,8 +61,8 @@ static bool is_listed(const char *nodes, const char *name)
 }
 
 /*
- * Adds a node to the list, unless it has no port for this kind of connection and so could not be
- * read back.
+ * Adds a node to the list, unless it has no port for this kind of connection. A node without a port
+ * could not be read back from the list.
  */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])

@@ -11,14 +11,17 @@
 void cluster_map_ask(struct wire *wire);
 
 /*
- * Gives `server` host and port of the master of the slot `server->slot`. A node that does not know
- * its own name leaves it out; then the host is that of `asked`, the node that has replied. Returns
- * 0, -EROFS if no node serves the slot, or -EPROTO.
+ * Stores host and port of the master of the slot `server->slot` in `server`. A node that does not
+ * know its own address leaves out the host, which is then that of `asked`, the node that has
+ * replied. Returns 0, -EROFS if no node serves the slot, or -EPROTO.
  */
 int cluster_map_find(const struct reply *reply, const struct address *asked,
                      struct address *server);
 
-/* Writes the masters and replicas of the reply as a list of nodes, as many as there is room for. */
+/*
+ * Writes all masters and replicas in the reply to CLUSTER SLOTS as a list "host:port+host:port", as
+ * far as there is room.
+ */
 void cluster_map_list(const struct reply *reply, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES]);
 

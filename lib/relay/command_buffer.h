@@ -20,13 +20,13 @@ struct bytes {
 
 void bytes_fini(struct bytes *bytes);
 
-/* Removes the first `count` bytes of the buffer. */
+/* Removes the first `count` bytes of the buffer, which have been sent. */
 void bytes_consume(struct bytes *bytes, size_t count);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
 /*
- * Begins a command of `words` words, each of which the caller then adds by bytes_word(),
+ * Begins a command of `words` words. The caller then adds exactly that many by bytes_word(),
  * bytes_text() or bytes_number().
  */
 void bytes_command(struct bytes *bytes, unsigned words);

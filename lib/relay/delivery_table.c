@@ -32,8 +32,8 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 }
 
 /*
- * Finds a held delivery. Returns the address of the pointer to it, or of the NULL that ends its
- * bucket.
+ * Finds a delivery that a caller has taken. Returns the address of the pointer to it, or of the
+ * NULL at the end of its hash bucket.
  */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
@@ -74,10 +74,11 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns a time, on this machine's clock, that is not later than the beginning of the entry's
- * lease. A read may have been sent long before the entry came, so the time in the entry's id
- * counts, that of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the
- * lease of all that it lists again, also of held deliveries, so there the sending counts.
+ * Returns a local time that is not later than the beginning of an entry's lease. A read that blocks
+ * may have been sent long before, so this is the time at which the entry was added, which its id
+ * tells. That cannot be right if Redis's clock was set, or if the entry is older than the read,
+ * because a recovery lists old entries and begins their leases anew. Then it is the time at which
+ * the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -91,8 +92,9 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 }
 
 /*
- * Reads the field `every` of a periodic task, which has its interval, and behind an @ the time of
- * its period if its due time is another one. Periods are counted on Redis's clock.
+ * Reads the field `every` of a periodic task: its interval in microseconds, and perhaps an @ and
+ * the time of its period, if the task is due at another time than that. Then computes how many
+ * periods have passed, on Redis's clock.
  */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {
@@ -201,7 +203,9 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 	*at = one;
 }
 
-/* Returns the address of the pointer to the last delivery of a server in a list, or NULL. */
+/*
+ * Finds the last delivery of a server in a list. Returns the address of the pointer to it, or NULL.
+ */
 static struct delivery **last_of(struct delivery **list, uint32_t shard)
 {
 	struct delivery **found = NULL;

@@ -17,22 +17,26 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
+	/*
+	 * The next delivery: in the list of those that no caller has taken, or in a hash bucket of
+	 * those that callers hold.
+	 */
 	struct delivery *next;
 	uint64_t ask_ns;   /* from this time on the lease may be over, so the taker asks Redis */
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
 	uint32_t shard;    /* index of the server that sent the delivery */
 	/*
-	 * The taker of this delivery has released the relay's lock and is asking Redis whether the
-	 * lease still holds. Until it has the answer, deliveries_drop() must not free the delivery.
+	 * The thread that takes this delivery has released the relay's lock to ask Redis whether
+	 * the lease still holds. Until it has the answer, deliveries_drop() must not free the
+	 * delivery.
 	 */
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
 	uint64_t interval_us; /* interval of a periodic task, or 0 */
 	/*
-	 * how many periods the delivery stands for: 1, plus those that passed while nobody took the
-	 * task
+	 * How many periods of a periodic task this delivery stands for: 1, plus those that passed
+	 * while nobody took it.
 	 */
 	uint64_t periods;
 	size_t data_len;
@@ -46,63 +50,65 @@ struct deliveries {
 	struct delivery *last;
 	uint32_t prefetched;
 	/*
-	 * Deliveries that were set aside because their taker asked the server whether their lease
-	 * still holds, and got no answer. They are prefetched again when the connection is open
-	 * again.
+	 * Deliveries that could not be handed out, because Redis did not answer whether their lease
+	 * still holds. They are offered again when it can be asked once more.
 	 */
 	struct delivery *aside;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
 /*
- * When a reply with deliveries was asked for and read, and the anchor: one moment on both clocks,
- * by which times of Redis are converted.
+ * When a reply with deliveries was asked for and when it was read. The anchor is one moment on both
+ * clocks, the local one and Redis's, by which times of one are converted to the other.
  */
 struct arrival {
 	uint64_t sent_ns;
 	uint64_t now_ns;
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* on Redis's clock */
-	/* From this age on, the taker of a delivery asks Redis whether its lease still holds. */
+	/*
+	 * If a delivery is older than this when it is taken, Redis is asked first whether its lease
+	 * still holds.
+	 */
 	uint64_t trust_ns;
 };
 
 /*
- * Adds the deliveries in the reply to an XREADGROUP, except those that are known already and
- * entries of other programs, which a relay removes. Returns how many it has added, or -ENOMEM; then
- * the rest comes again after its lease.
+ * Adds the deliveries in a reply to XREADGROUP to the table. Those that it already has, and entries
+ * that other programs have written, are left out. Returns how many it has added. After -ENOMEM the
+ * rest comes again when the leases are over.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 
 /*
- * Makes the first prefetched delivery a held one, and returns it, or returns NULL if none is
- * prefetched.
+ * Takes the first of the deliveries that were read from Redis in advance, for a caller, who holds
+ * it from then on. Returns NULL if there is none.
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
 /*
- * Sets a held delivery aside, because its taker could not confirm it. It is offered again at
- * `until_ns` at the earliest.
+ * Takes a delivery back from its caller, because Redis has not confirmed its lease. It is offered
+ * again at `until_ns` or later.
  */
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Prefetches again the deliveries of a server that were set aside and may be offered by now; they
- * become the first ones. Returns when to call it again, or UINT64_MAX if none of that server is
- * left.
+ * Offers those deliveries of a server again whose lease Redis did not confirm, and which were set
+ * aside until `now_ns` or earlier. They come before all others. Returns when to call it again, or
+ * UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Removes from the table the last delivery of a server that no caller has taken, and returns it to
- * be freed, or NULL if there is none.
+ * Removes the last delivery of a server that no caller has taken, and returns it, or NULL if there
+ * is none. The caller of this function frees it.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
- * Frees a held delivery and its data. Returns false if none has this entry and id, or if its taker
- * is asking Redis just now.
+ * Frees a delivery that a caller has taken, and its data. Returns false if there is none with this
+ * entry and id, or if its taker is just asking Redis whether its lease still holds.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

@@ -15,7 +15,9 @@ static const struct {
 	const char *begin; /* the first characters of the error's text */
 	struct error_reply answer;
 } answers[] = {
-	/* The server is no longer a master, or has lost its replicas. */
+	/*
+	 * The server is not a master any more, is still loading its data, or has too few replicas.
+	 */
 	{ "READONLY", { -EROFS, ERROR_REPLY_LATER } },
 	{ "LOADING", { -EROFS, ERROR_REPLY_LATER } },
 	{ "MASTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
@@ -24,8 +26,8 @@ static const struct {
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * the queue was deleted, or an older copy was restored: the next connection creates it
-	 * again
+	 * Somebody has deleted the queue, or an older copy of the data was restored. The library
+	 * creates the queue again when it connects anew.
 	 */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
@@ -35,23 +37,25 @@ static const struct {
 	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
-	/* the user lacks the right to a command of our functions, to a key or to a channel */
+	/*
+	 * The user lacks the right to a command that our functions call, to a key, or to a channel.
+	 */
 	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "DENIED", { -EACCES, ERROR_REPLY_REFUSAL } }, /* protected mode */
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
 	/*
-	 * The cluster has moved the hash slot of the queue's keys to another node, is just moving
-	 * it, or has no master for it at present.
+	 * The cluster has moved the slot of the queue's keys to another node, is just moving it, or
+	 * has no master for it at present.
 	 */
 	{ "MOVED", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * The server cannot do what the relay needs: it rejects keys of several slots in one call,
-	 * has no cluster support, or does not know a command because it is older than 7.0.
+	 * The server cannot do what the relay needs: it refuses keys of several slots in one call,
+	 * has no cluster support, or is older than Redis 7.0.
 	 */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
@@ -74,7 +78,7 @@ const char *error_reply_words(int error)
 	return error == noted.error ? noted.words : "";
 }
 
-/* Returns whether the words say something that a user must know and the errno does not. */
+/* Returns whether a user must see the server's words, because the errno does not say enough. */
 static bool says_more(const char *text)
 {
 	static const char *const begins[] = { "NOPERM", "ERR The user", "BUSY ", "MOVED ", "ASK " };

@@ -11,15 +11,15 @@
 enum error_reply_kind {
 	/* The call has failed and changed nothing; a repeated call would fail too. */
 	ERROR_REPLY_REFUSAL,
-	/* The server refuses changes for now: connect again, then repeat the call. */
+	/* The server refuses changes for now. Connect again, and then repeat the call. */
 	ERROR_REPLY_LATER,
 	ERROR_REPLY_FOREIGN, /* the error is unknown: close the connection */
 };
 
 struct error_reply {
 	/*
-	 * The negative errno that the call returns; with ERROR_REPLY_LATER only when repeating it
-	 * has not helped until its timeout.
+	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the caller gets it
+	 * only if repeating has not helped until the timeout.
 	 */
 	int error;
 	enum error_reply_kind kind;
@@ -28,14 +28,17 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * Keeps for this thread what the errno of its last error does not say: which right is missing,
- * which certificate was refused, that no Sentinel knows the master, or to which node of a cluster
- * the queue has moved. error_reply_words() returns it, or "" if nothing was noted for `error`.
+ * Notes words that say more than the errno of this thread's last error, for example which right is
+ * missing, or why a certificate was refused. error_reply_words() returns them, or "" if there are
+ * none for `error`.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 
-/* Returns whether `error` is final, so that a repeated call would get it again. */
+/*
+ * Returns whether a call that has failed with `error` would fail again, so that there is no use in
+ * repeating it.
+ */
 bool error_reply_is_final(int error);
 
 #endif

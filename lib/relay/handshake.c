@@ -72,7 +72,8 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 }
 
 /*
- * Returns the value of the field `name` in a reply that is a list of alternating names and values.
+ * Returns the value of the field `name` in a reply of alternating names and values, or "" if it has
+ * no such field.
  */
 static const char *field(const struct reply *reply, const char *name)
 {
@@ -83,8 +84,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Returns 0 if the server is of the kind that the address says: a node of a cluster, or a single
- * server.
+ * Returns 0 if the server is what its address says, a node of a cluster or a single server; else
+ * -EOPNOTSUPP.
  */
 static int check_mode(const struct reply *reply, bool cluster)
 {
@@ -99,8 +100,8 @@ static int check_mode(const struct reply *reply, bool cluster)
 }
 
 /*
- * Checks version, mode and role of the server by HELLO; if the user has no right to that, it checks
- * nothing.
+ * Asks the server by HELLO for its version, and whether it is a master and in a cluster. If the
+ * user has no right to HELLO, nothing is checked.
  */
 static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
@@ -125,8 +126,9 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 }
 
 /*
- * Moves on to the next address that the host's name resolves to. Returns true if it should be tried
- * at once, because a refusal has cost no time; after silence it is left to the next handshake.
+ * Lets the next attempt use the next IP address of the host. Returns true if it should be made at
+ * once, because a refused connection has cost no time. If the server was silent, the attempt is
+ * left to the next handshake, because each costs a timeout.
  */
 static bool try_next(struct address *address, const struct wire *wire, int result)
 {
@@ -223,10 +225,10 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 }
 
 /*
- * Asks one Sentinel after the other, and connects to the master that it names. A Sentinel with a
- * lower epoch than one that is known is not believed, because it may be cut off together with an
- * old master. Only a final error of a named server ends the search; otherwise the last error is
- * returned.
+ * Asks one Sentinel after the other for the master, and connects to it. A Sentinel whose
+ * configuration is older than one already seen is not believed, because it may be cut off together
+ * with an old master. If a master refuses the user or is of a wrong kind, that error is returned at
+ * once, otherwise the last one.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -262,8 +264,8 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	}
 	address->tries++;
 	/*
-	 * Most Sentinels have a lower epoch, so their configuration was begun anew: believe them
-	 * from now on.
+	 * If most Sentinels have a lower epoch than we have seen, their configuration was begun
+	 * anew, so believe them from now on.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
@@ -272,7 +274,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 
 /* ---- clusters ---- */
 
-/* Asks a node for the master of the slot, and keeps the list of the nodes that it knows. */
+/*
+ * Asks a node which one is the master of the slot, and stores that in `server`. Keeps the list of
+ * all nodes that the reply names.
+ */
 static int ask_node(struct address *node, struct address *address, struct address *server,
                     uint64_t timeout_ns)
 {
@@ -306,9 +311,10 @@ static bool is_same_server(const struct address *a, const struct address *b)
 }
 
 /*
- * Asks one node of the list after the other, and connects to the master that it names. A master
- * that has failed is not tried again if another node names it too. Returns the last error, or at
- * once a final one of a master.
+ * Asks one node of the list after the other which node is the master of the queue's slot, and
+ * connects to it. If that fails, it is not tried again just because another node names the same
+ * master. If a master refuses the user or is of a wrong kind, that error is returned at once,
+ * otherwise the last one.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, uint64_t timeout_ns)
@@ -318,7 +324,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	const char *text = list;
 	int result = -EHOSTUNREACH, why = 0;
 
-	/* A copy, because each answer changes the list of the learned nodes. */
+	/* Read from a copy, because each answer changes address->learned, which `nodes` may be. */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
 	while (text) {
 		struct address node;
@@ -381,7 +387,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 /* ---- functions and queue ---- */
 
 /*
- * Stores the version of the functions with these names in `*ret_version`, or 0 if there are none.
+ * Stores the version of the functions whose names begin with "timerhub" and `own` in *ret_version,
+ * or 0 if there are none.
  */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)
@@ -411,7 +418,7 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return ask_version(wire, FUNCTIONS_OWN, ret_version, timeout_ns);
 }
 
-/* Loads the functions with names that have `own` behind "timerhub". */
+/* Loads the functions under names that begin with "timerhub" and `own`, such as timerhub4_put. */
 static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
@@ -444,8 +451,8 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	if (result == 0)
 		result = ask_version(wire, "", &version, timeout_ns);
 	/*
-	 * Version 3 had no names of its own, so its clients still call the plain ones, and refuse
-	 * another version there.
+	 * Clients of version 3 call the functions with plain names, and refuse any other version
+	 * there. So that one is replaced only if `replaces` is set.
 	 */
 	if (result == 0 && (version == 0 || (version < FUNCTIONS_VERSION &&
 	                                     (replaces || version >= VERSION_COMPATIBLE))))

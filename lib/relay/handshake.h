@@ -17,54 +17,58 @@ struct handshake {
 };
 
 /*
- * Connects to the server of an address, or to the master that its Sentinels or its cluster name,
- * and stores that server's address in *ret_server, which may be NULL. A Sentinel that is of no use
- * moves to the end of the list. Returns 0, a network error, -EROFS if the server is a replica or
- * nobody knows a master, -EOPNOTSUPP if it is older than 7.0 or of another kind than the address
- * says, or else an errno of error_reply.h.
+ * Connects to the server of an address, or to the master that its Sentinels or its cluster name.
+ * Stores the address of the connected server in *ret_server, unless that is NULL. Returns 0, a
+ * network error, -EROFS if the server is a replica or no master is known, -EOPNOTSUPP if it is
+ * older than 7.0 or not of the kind that the address says, or the errno of an error reply.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);
 
 /*
- * Asks a Sentinel for the master. The first of the two replies names the server, and the second has
- * the epoch of the Sentinel's configuration, or 0 if it does not say: of two Sentinels the one with
- * the higher epoch is right.
+ * Asks a Sentinel for the master by two commands. handshake_read_master() reads the first reply,
+ * and handshake_read_epoch() the second: the epoch of the Sentinel's configuration, or 0 if it does
+ * not tell. If two Sentinels disagree, the higher epoch is right.
  */
 void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
 uint64_t handshake_read_epoch(const struct reply *reply);
 
-/* Stores this version in `*ret_version`, or 0 if the server does not have its functions. */
+/*
+ * Stores the version of the functions that this library calls in *ret_version, or 0 if the server
+ * does not have them.
+ */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the functions of this version if the server lacks them, and then, if they are missing too,
- * those with plain names for other languages. Other versions stay loaded, since their clients may
- * be at work. If `replaces` is true, older functions with plain names are replaced in any case.
+ * Loads the functions of this version if the server lacks them, and also those with plain names,
+ * which programs in other languages call. Functions of other versions stay loaded, because their
+ * clients may still use them. If `replaces` is true, older functions with plain names are replaced
+ * in any case.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Lets the server refuse, until `until_us`, the changes of this holder that have an epoch below
- * `epoch`.
+ * Makes the server refuse all changes of this holder (a client) that carry a lower epoch, until
+ * `until_us` on Redis's clock. So a change that the network still holds back from a lost connection
+ * can do no harm.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 
-/* Checks that the server lets this user call WAIT. */
+/* Returns 0 if the user has the right to the command WAIT, by which replicas are asked. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*
- * Creates the queue if it does not exist. Returns -EEXIST if it was created with another number of
- * servers, or with another index of this server.
+ * Creates the queue if it does not exist. Returns -EEXIST if it was created for another number of
+ * servers, or with this server at another index.
  */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 
 /*
- * Sends what is in the wire's buffer, and waits for one reply. Returns 0, a network error, or the
- * errno of an error reply.
+ * Sends the buffered command and waits for its reply. Returns 0, a network error, or the errno of
+ * an error reply.
  */
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 

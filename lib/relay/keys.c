@@ -13,7 +13,7 @@
 
 static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
-/* CRC-16 of XMODEM, by which a Redis cluster spreads hash tags over its slots. */
+/* Computes the CRC-16 (XMODEM) by which a Redis cluster maps a key's hash tag to a slot. */
 static uint16_t crc16(const char *text)
 {
 	uint16_t crc = 0;
@@ -43,8 +43,8 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 }
 
 /*
- * Returns the CRC-32 of an id, as zlib computes it. Clients in other languages compute the same
- * CRC-32.
+ * Computes the CRC-32 of an id, the same as zlib's, because clients in other languages must choose
+ * the same server.
  */
 static uint32_t crc32(const char *text)
 {

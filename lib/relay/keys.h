@@ -14,18 +14,20 @@ struct keys {
 	uint16_t slot;                    /* slot of all keys of the queue in a Redis cluster */
 };
 
-/* Prepares the key names of a queue. Returns -EINVAL if `queue` is not a valid name. */
+/* Prepares the names of a queue's keys. Returns -EINVAL if `queue` is not a valid name. */
 int keys_init(struct keys *keys, const char *queue);
 
-/* Writes the full name of a key or channel: the queue's prefix and `part`. */
+/*
+ * Writes the full name of one of the queue's keys or channels, for example of "ready" or "state".
+ */
 void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *part);
 
-/* Returns the index of the server (the shard) that keeps the task with the id `id`. */
+/* Returns the index of the server that keeps the task with this id. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
- * Begins a call of this version's function of that name, with the keys `parts`, which have blanks
- * between them. The caller adds the arguments.
+ * Begins a call of a function in Redis, under the name that it has in this version of the library.
+ * `parts` names the keys, with blanks between them. The caller then adds `arguments` arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

@@ -30,7 +30,10 @@ void link_close(struct link *link)
 {
 	struct wire *wire = link->wire;
 
-	/* first, because a child that is forked meanwhile must not close it too */
+	/*
+	 * Forget the wire first: a child that is forked while it is being closed must not close it
+	 * a second time.
+	 */
 	link_set(link, NULL);
 	wire_close(wire);
 }
@@ -53,7 +56,7 @@ uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns)
 
 static uint64_t dice(struct link *link)
 {
-	/* The next number of xorshift64 is random enough to spread retries. */
+	/* A xorshift64 generator is random enough to spread the reconnects of many clients. */
 	link->random ^= link->random << 13;
 	link->random ^= link->random >> 7;
 	link->random ^= link->random << 17;

@@ -14,39 +14,39 @@ struct link {
 	struct wire *wire; /* the connection, or NULL if not connected */
 	uint64_t retry_ns; /* earliest time of the next attempt to connect */
 	/*
-	 * How long to wait at most before the next attempt to connect; 0 if there was no failure
-	 * since the last reply.
+	 * The longest wait before the next attempt to connect; 0 if the server has answered since
+	 * the last failure.
 	 */
 	uint64_t backoff_ns;
 	uint64_t answer_by_ns; /* deadline of the next reply, or LINK_NEVER if none is awaited */
 	uint64_t round_ns;     /* a round trip to this server, if one is known */
-	/* State of the random generator that spreads the reconnections of different relays. */
+	/* The state of the random generator that spreads the reconnects of many relays. */
 	uint64_t random;
 };
 
 /*
- * Returns how long to wait for a reply: 1 s and four round trips, and more after failures, but at
- * most a quarter of a call's `timeout_ns`, and never less than 1 s.
+ * Returns how long to wait for one reply in a handshake: 1 s and four round trips, and longer after
+ * each failure, but at most a quarter of `timeout_ns`, and at least 1 s.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 
 void link_init(struct link *link, uint64_t seed);
 
-/* Returns true if there is no connection and the back-off has ended. */
+/* Returns true if there is no connection and it is time for the next attempt. */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* Stores a connection in the link, which link_lose() closes. */
+/* Stores an open connection in the link, which then owns it. */
 void link_set(struct link *link, struct wire *wire);
 
 void link_close(struct link *link); /* Closes the connection of the link, if there is one. */
 
-/* Closes the connection, and begins or lengthens the back-off. */
+/* Closes the connection, and sets the time of the next attempt to connect. */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
- * Doubles the wait before the next attempt, from 10 ms up to 5 s. For -ECONNREFUSED and -EROFS the
- * longest wait is 400 ms, because such a try costs little, and -EROFS ends with a failover or when
- * a slot has moved.
+ * Sets the time of the next attempt to connect. The wait doubles with each failure, from 10 ms up
+ * to 5 s, but only up to 400 ms after -ECONNREFUSED, because such an attempt costs little, and
+ * after -EROFS, because a failover ends soon.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

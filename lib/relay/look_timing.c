@@ -10,11 +10,13 @@
 
 #include "base/clock.h"
 
-/* the largest failover delay, to which rank times grace is added; as in timerhub.lua */
+/*
+ * The largest failover delay, to which rank times grace is added. timerhub.lua has the same number.
+ */
 #define PUT_OFF_US UINT64_C(15000000)
-/* a bell message on the common channel wakes all relays, so that of rank r looks r ms later */
+/* A message on the common channel wakes all relays, so the one of rank r polls r ms later. */
 #define SPREAD_US UINT64_C(1000)
-/* the longest wait; only if Redis's clock is changed could one be longer */
+/* The longest wait for the next poll, in case Redis's clock is changed. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us)
@@ -47,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns when to send the next look (a call of the server's function timerhub_look) if it is to
- * run there `ahead_us` after the last answered look ran.
+ * Returns when to send the next poll (timerhub_look) so that Redis runs it `ahead_us` microseconds
+ * after it ran the last one that was answered.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -68,8 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * A bell message that came after the look was sent counts, because the put that rang it may
-	 * have run after the look.
+	 * A bell (the message of a put that is due earlier) that came after the poll was sent
+	 * counts too, because Redis may have run the poll before the put.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -82,9 +84,10 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * a put sends bells to two of the 8 lowest ranks (SEATS_RUNG), or one to all relays if none
-	 * of these is subscribed or a look is overdue, so whoever hears the common bell does not
-	 * wait for its failover delay
+	 * A put sends its bell to two relays of the lowest ranks, each of which waits for its
+	 * failover delay. If none of them is there, or a poll is overdue, it rings the common
+	 * channel instead. Then nobody waits for that delay, but the relays are spread a little, so
+	 * that they do not all poll at once.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /*
- * is added to the time of a look, because one that is too early moves nothing and must be repeated
+ * Is added to the time of a poll, because one that is too early moves nothing and must be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
@@ -32,13 +32,19 @@ struct look_timing {
 	uint64_t asked_ns;  /* local time at which the last look was sent */
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
-	/* The earliest time that a bell has asked for since the last look was sent. */
+	/*
+	 * The earliest time that a bell (a wake-up message of a put) has asked for since the last
+	 * poll was sent.
+	 */
 	uint64_t bell_ns;
-	/* The relay's rank, as the last reply to a look or the last bell says. */
+	/*
+	 * This relay's rank among those that serve the queue, by the last reply or bell. Rank 0
+	 * polls first.
+	 */
 	uint64_t rank;
 };
 
-/* What the reply to a look says. */
+/* What timerhub_look has replied to a poll of the queue. */
 struct look_timing_answer {
 	uint64_t now_us;  /* when the look ran, on Redis's clock */
 	uint64_t wait_us; /* how long after now_us the next look is due */
@@ -46,7 +52,7 @@ struct look_timing_answer {
 	bool more; /* more tasks are due, so look again at once */
 };
 
-/* What a bell says. Its text is "DUE" or "DUE RANK". */
+/* A bell: the message by which a put asks for an earlier poll. Its text is "DUE" or "DUE RANK". */
 struct look_timing_bell {
 	uint64_t due_us;
 	bool is_common; /* it came on the channel of all relays, and has no rank */
@@ -55,7 +61,7 @@ struct look_timing_bell {
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us);
 
-/* Returns the time of the next look, or LOOK_TIMING_NEVER while one is in flight. */
+/* Returns when to poll next, or LOOK_TIMING_NEVER while a poll has no reply yet. */
 uint64_t look_timing_due_ns(const struct look_timing *timing);
 
 void look_timing_sent(struct look_timing *timing, uint64_t now_ns);
@@ -63,15 +69,17 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 void look_timing_rung(struct look_timing *timing, const struct look_timing_bell *bell,
                       uint64_t now_ns);
 
-/* Sets the time of the next look to `until_ns`, after a look or its connection has failed. */
+/* Sets the time of the next poll, after a poll or its connection has failed. */
 void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 
-/* Parses the text of a bell. Returns false if it is none. */
+/*
+ * Reads the text of a bell (a wake-up message). Returns false if it does not have the right form.
+ */
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
- * Returns how much later than rank 0 a rank looks: by the grace for rank 1, and twice as much for
- * each further one.
+ * Returns how much later than rank 0 a relay of this rank polls: the grace for rank 1, and twice as
+ * much for each further rank, up to about 15 s.
  */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 

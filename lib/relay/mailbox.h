@@ -20,46 +20,45 @@ struct mailbox {
 
 /* ---- any thread ---- */
 
-/* Queues a request, whose caller does not wait yet. Called with the relay's lock. */
+/* Queues a request for the shard's thread, and does not wait. Called with the relay's lock held. */
 void mailbox_post(struct mailbox *mailbox, struct request *request);
 
-/* Waits for the result of a posted request, and returns it. */
+/* Waits until a posted request is finished, and returns its result. */
 int mailbox_wait(struct request *request);
 
-/* Queues a request, waits for its result, and returns that. */
+/* Queues a request for the shard's thread, waits until it is finished, and returns its result. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 
 /*
- * Makes the shard's thread do another pass over its work, and wakes it if it sleeps. Called with
- * the relay's lock.
+ * Makes the shard's thread look for work again, and wakes it if it sleeps. Called with the relay's
+ * lock held.
  */
 void mailbox_wake(struct mailbox *mailbox);
 
 /* ---- the shard's thread ---- */
 
 /*
- * Begins a pass of the thread over its work, during which mailbox_wake() only takes note of new
- * work. Finishes overdue requests with `why`, or all of them if that is -EOPNOTSUPP, because
- * waiting does not help then. Returns the earliest deadline that is left.
+ * Begins a pass of the shard's thread over its work; until mailbox_end(), nobody needs to wake it.
+ * Finishes queued requests whose timeout has ended, with `why`, the reason why nothing can be sent.
+ * If that is -EOPNOTSUPP, it finishes all, because waiting does not help. Returns the earliest
+ * deadline of those that are left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Takes the requests that must be sent now. While a put is in flight (`put_sent_ns`, or 0), new
- * puts wait for up to hold_ns and then share a command, which costs the server less than half the
- * time for each; on a slow network a longer wait would halve the rate. Returns when to call it
+ * Takes the queued requests that must be sent now. If a command with puts is in flight (it was sent
+ * at `put_sent_ns`, or else that is 0), new puts stay queued for up to hold_ns. They then share one
+ * command, which costs the server less than half the time for each put. Returns when to call it
  * again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 
-/*
- * Puts the requests of a lost connection back into the mailbox, before those that are queued in it.
- */
+/* Queues the requests of a lost connection again, before those that are queued already. */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
 /*
- * Ends a pass. Returns true if nobody has queued work meanwhile, so that the thread may sleep.
+ * Returns true if no work has been queued since mailbox_begin(), so that the thread may sleep.
  * Stores in *ret_ending whether the thread must end.
  */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_ending);

@@ -3,8 +3,8 @@
 -- The second half of the library timerhub.lua: functions of operators, which show a queue, stop it
 -- for a while and mend it. The build appends it to the first half, whose local functions it uses.
 
--- Pauses the queue. Relays then move no task into the stream. What nobody has taken leaves the stream
--- in steps: the reply is 0 and the cursor for the next call, or '' at the end.
+-- Pauses the queue, so that relays move no task into the stream. What nobody has taken leaves the
+-- stream, in steps: the reply is 0 and the cursor for the next call, or '' at the end.
 -- Keys: `due`, `task`, `ready`, `state`.
 -- Argument: optionally `cursor`.
 local function pause(keys, args)
@@ -38,7 +38,7 @@ local function pause(keys, args)
     return {0, #entries == count and entries[count][1] or ''}
 end
 
--- Ends a pause, and wakes relays for what is due.
+-- Ends a pause, and wakes relays for the tasks that are due.
 -- Keys: `state`, `seats`.
 local function resume(keys)
     local state, seats = keys[1], keys[2]
@@ -52,7 +52,7 @@ local function resume(keys)
     return {0}
 end
 
--- Returns the rank of the first waiting task behind (due, id) in the order of the key `due`.
+-- Returns the rank of the first task in the key `due` that comes after (due, id).
 local function rank_behind(due_key, due, id)
     local rank = redis_call('ZRANK', due_key, id)
     if rank and redis_call('ZSCORE', due_key, id) == due then
@@ -78,7 +78,8 @@ local function add_row(reply, row)
     end
 end
 
--- Adds the tasks of `due` behind a cursor to a reply, and returns the next cursor.
+-- Adds the tasks of the key `due` that come after the cursor to a reply. Returns the next cursor,
+-- or nil at the end.
 local function each_waiting(q, cursor, count, reply)
     local due, id = match(cursor, '^([^:]*):(.*)$')
     local rank = due ~= '' and rank_behind(q.due, due, id) or 0
@@ -98,7 +99,7 @@ local function each_waiting(q, cursor, count, reply)
     return #heads == 2 * count and 'd' .. cursor or nil
 end
 
--- Adds entries to a reply, and returns the entry at which it stopped, or nil at the end.
+-- Adds entries of the stream to a reply. Returns the entry at which to go on, or nil at the end.
 local function each_entry(entries, count, pending, reply)
     for index, found in ipairs(entries) do
         local id, due, attempts, data, every = entry_fields(found)
@@ -114,7 +115,8 @@ local function each_entry(entries, count, pending, reply)
     return #entries == count and entries[count][1] or nil
 end
 
--- Adds the tasks that consumers have to a reply. Returns as each_entry().
+-- Adds the tasks that consumers have taken to a reply. Returns the entry at which to go on, or nil
+-- at the end.
 local function each_taken(q, cursor, count, reply)
     local pending, entries = {}, {}
     if not last_delivered(q.ready) then
@@ -134,7 +136,7 @@ local function each_taken(q, cursor, count, reply)
     return #all == count and all[count][1] or nil
 end
 
--- Adds the parked tasks to a reply. Returns as each_entry().
+-- Adds the parked tasks to a reply. Returns the entry at which to go on, or nil at the end.
 local function each_parked(q, cursor, count, reply)
     local entries = redis_call('XRANGE', q.dead, cursor == '' and '-' or '(' .. cursor, '+',
         'COUNT', count)
@@ -150,10 +152,11 @@ local function each_parked(q, cursor, count, reply)
     return #entries == count and entries[count][1] or nil
 end
 
--- Tells who has what. The reply is 0, the cursor for the next call ('' at the end), and for each task
--- its id, holder, due time (-1: never), since when it is there, attempts, interval, bytes of data,
--- and the reason for which it was parked. Waiting tasks come from the stream, then from `due`, then
--- from what has entered the stream meanwhile, so that none is missed that moves on between calls.
+-- Lists the tasks of one state. The reply is 0, the cursor for the next call ('' at the end), and
+-- for each task its id, holder, due time (-1: never), since when it is in this state, attempts,
+-- interval, bytes of data, and the reason for which it was parked. Waiting tasks come from the
+-- stream, then from `due`, and then from what has entered the stream meanwhile, so that no task is
+-- missed because it moves on between two calls.
 -- Keys: `due`, `task`, `ready`, `dead`, `state`.
 -- Arguments: `which` (waiting, taken or parked), `cursor`, `count`.
 local function each(keys, args)
@@ -207,7 +210,7 @@ local function overdue_of(due, now)
     return first and math.max(0, now - first) or 0
 end
 
--- Append the histogram of lateness to a reply. A bucket with tasks has two values: its name, such
+-- Adds the histogram of lateness to a reply. Each bucket with tasks has two values: its name, such
 -- as late:20, and its number of tasks.
 local function say_lateness(state, say)
     local names = {}
@@ -222,7 +225,7 @@ local function say_lateness(state, say)
     end
 end
 
--- The reply is the queue's counters and settings.
+-- Shows the queue's counters and settings, as alternating names and values.
 -- Keys: all keys of the queue.
 local function stat(keys)
     local q = names(keys)
@@ -266,8 +269,8 @@ local function stat(keys)
     return reply
 end
 
--- The reply has five values for each of up to `count` waiting tasks, of about LOOK_BYTES: id, due
--- time, attempts, time of the put, and bytes of data. A due time of -1 means never.
+-- Lists up to `count` waiting tasks, up to about LOOK_BYTES of data. The reply has for each its id,
+-- due time (-1: never), attempts, time of the put, and bytes of data.
 -- Keys: `due`, `task`.
 -- Arguments: `from`, `count`.
 local function list(keys, args)
@@ -294,7 +297,7 @@ local function list(keys, args)
     return reply
 end
 
--- The reply is a task's stage, due time, attempts, time of the put, data, and entry in the stream.
+-- Shows one task: its stage, due time, attempts, time of the put, data, and entry in the stream.
 -- Keys: `due`, `task`, `ready`.
 -- Argument: `id`.
 local function peek(keys, args)
@@ -314,7 +317,7 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a task of `dead` into the queue again.
+-- Puts a parked task into the queue again.
 -- Keys: `dead`, `due`, `task`, `state`, `seats`, `past`.
 -- Arguments: `entry`, optionally `until`, `holder`, `epoch`.
 local function revive(keys, args)
@@ -348,9 +351,9 @@ end
 
 -- ---- repair: keys that other programs or an eviction have damaged ----
 
--- Repair the record of a task. Move an unreadable record to the key `dead`. If the key `due` does
--- not have the id of a waiting task, add the id to `due`. Delete the record of a task whose entry
--- was deleted.
+-- Repairs the record of a task. If it cannot be read, it goes to the key `dead`. If the task waits
+-- but is not in the key `due`, it is added there. If the task's entry was deleted, the record is
+-- deleted too.
 local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
@@ -371,7 +374,7 @@ local function repair_record(q, conf, now, sum, id, record)
     end
 end
 
--- If an id of the key `due` has no record of a waiting task, remove the id.
+-- Removes an id of the key `due` if it has no record of a waiting task.
 local function repair_due(q, conf, sum, id, due)
     local record = redis_call('HGET', q.task, id) or nil
     local stage = parse(record)
@@ -385,8 +388,8 @@ local function repair_due(q, conf, sum, id, due)
     end
 end
 
--- Repair an entry of the stream. If the entry's task has no record, write a record. Delete an entry
--- that another program has written, or that is not its task's latest entry.
+-- Repairs an entry of the stream. If its task has no record, one is written. The entry is deleted
+-- if another program has written it, or if it is not its task's latest.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts, _, every = entry_fields(found)
@@ -409,8 +412,8 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Repairs some records and entries, beginning at the cursor. The reply is 0, the stage and cursor
--- for the next call, and the numbers of tasks that were put back and removed.
+-- Repairs some records and entries, from a cursor on. The reply is 0, the stage and cursor for the
+-- next call, and how many tasks were put back and removed.
 -- Keys: `due`, `task`, `ready`, `dead`, `past`, `state`, `seats`.
 -- Arguments: `stage`, `cursor`.
 local function repair(keys, args)

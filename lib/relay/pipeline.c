@@ -13,24 +13,24 @@
 #include "relay/handshake.h"
 
 /*
- * How much longer than a step the thread waits for the next bytes of a reply to a request of its
- * own.
+ * How much longer than link_step_ns() the thread waits for the next bytes of a reply to a request
+ * of its own.
  */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /*
- * After so long without a reply, a firewall may have forgotten the connection, which then loses
- * what is sent.
+ * After so long without a reply, a firewall may have forgotten the connection, and what is sent on
+ * it is lost.
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many tasks a reply to a recovery lists; fewer after a reply that took so long that callers
- * gave up behind it.
+ * How many tasks one reply to a recovery lists. If the reply is lost, the number is divided by
+ * RECOVER_LESS, because it may have been too large for the network.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
 /*
- * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25
- * ms.
+ * The largest number of puts in one command. 64 puts delay other clients of the server by about
+ * 0.25 ms.
  */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
@@ -95,12 +95,13 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
 		/*
-		 * only an open is refused; clients that are open go on to work, and give up earlier
+		 * Refuse only an open. A relay that is open already goes on, and gives up its calls
+		 * earlier.
 		 */
 		return -EINVAL;
 	/*
-	 * Each new server gets the fence, as long as a change of an earlier epoch may be on its
-	 * way.
+	 * Changes that were sent on a lost connection, with a lower epoch, may still be on their
+	 * way, so let each new server refuse them.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -146,8 +147,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Asks for fewer tasks in the next recovery, because the reply that was lost may have been too
- * large for this network.
+ * Asks for fewer tasks the next time that lost deliveries are listed, because the reply that did
+ * not come may have been too large for this network.
  */
 static void recover_less(struct pipeline *pipeline)
 {
@@ -156,10 +157,7 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
-/*
- * Ends the read for takers that do not wait, whose reply has come or is lost, so that they need not
- * wait for it any more.
- */
+/* Tells callers that wait for a read of a ready task that its reply has come, or is lost. */
 static void end_read(struct pipeline *pipeline)
 {
 	struct shared *shared = pipeline->client->shared;
@@ -172,7 +170,7 @@ static void end_read(struct pipeline *pipeline)
 	lock_give(&shared->lock);
 }
 
-/* Sends the read that takers have asked for, if any, unless one is in flight. */
+/* Sends a read for one ready task if a caller has asked for it. */
 static void send_read(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct reads *reads = &pipeline->client->reads;
@@ -210,7 +208,10 @@ static void give_back(struct pipeline *pipeline)
 		request->in_doubt = true;
 		requests_append(&back, request);
 	}
-	/* The network may still deliver the unanswered changes: the next handshake fences them. */
+	/*
+	 * The network may still deliver changes that were not answered. The next handshake makes
+	 * the server refuse them.
+	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
 		pipeline->client->epoch++;
@@ -237,15 +238,16 @@ int pipeline_why(const struct pipeline *pipeline)
 
 /* ---- send ---- */
 
-/* Returns whether replicas must confirm the request before the request is finished. */
+/* Returns whether replicas must confirm a request before it is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
 	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
 /*
- * Returns whether a result must wait for the replicas. -EEXIST and -ENOENT must too, because they
- * may tell of an earlier change of this caller.
+ * Returns whether the replicas must confirm a result before the caller gets it. That is so for a
+ * success, but also for -EEXIST and -ENOENT, because these may speak of an earlier change of this
+ * caller.
  */
 static bool is_result_of_fact(int result)
 {
@@ -270,7 +272,7 @@ static void encode_request(struct pipeline *pipeline, struct request *request, u
 	note_sent(pipeline, request, now_ns);
 }
 
-/* Encodes all requests of the list `puts`, which becomes empty, as one command. */
+/* Encodes all puts of the list as one command, and empties the list. */
 static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(pipeline->link.wire);
@@ -304,8 +306,8 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 }
 
 /*
- * Encodes all requests that were gathered. The puts come last and together, which is allowed
- * because concurrent calls have no order.
+ * Encodes all requests of the list. Puts come last, so that they can share commands. That is
+ * allowed because calls that run at the same time have no order.
  */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
@@ -331,7 +333,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Asks by one WAIT how many replicas have all changes that were sent so far. */
+/* Sends a WAIT, if none is in flight, which asks how many replicas have all changes sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -342,10 +344,9 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Checks a connection on which the server has sent nothing for IDLE_NS, before requests are sent on
- * it: sends a TIME ahead of them. If its reply takes longer than link_step_ns(), the connection is
- * closed, and the requests are sent on a new one. Without that, they would wait on a dead
- * connection until their timeouts.
+ * Sends a TIME before the requests if the server has sent nothing for IDLE_NS. A firewall may have
+ * forgotten the connection, and then the requests would wait for their timeouts. If TIME is not
+ * answered within link_step_ns(), the connection is closed and the requests are sent on a new one.
  */
 static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
                          uint64_t now_ns)
@@ -358,8 +359,8 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Puts the requests only into the connection's buffer. The buffer is sent by flush(), when the
- * thread has gone through all its connections, so a blocking handshake of another one delays it.
+ * Only puts the requests into the connection's buffer. shard_flush() sends it when the thread has
+ * gone through all its connections, so a blocking handshake of another one delays it.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -367,8 +368,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * The server has refused a request for now. Nothing is sent until all replies have come and
-	 * a new connection is open.
+	 * The server has refused a request for now. So send nothing until all other replies have
+	 * come and there is a new connection.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;
@@ -405,8 +406,8 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 /* ---- answers ---- */
 
 /*
- * Reads how many replicas have what was answered before the WAIT, and finishes the requests that
- * waited for them.
+ * Reads the reply to a WAIT. If enough replicas have all that was answered before it, the requests
+ * that waited for them are finished.
  */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
@@ -452,7 +453,10 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 	}
 }
 
-/* Gives a reply to a request, or the part at `index` if several requests share the reply. */
+/*
+ * Gives a request its reply. If several puts share the reply, `index` says which part of it is this
+ * put's.
+ */
 static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
@@ -464,7 +468,10 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
-	/* The keys have a later layout: the next handshake is refused, and takes no more tasks. */
+	/*
+	 * A later version has changed the layout of the queue's keys. Close this connection: the
+	 * next handshake is refused.
+	 */
 	if (request->result == -EOPNOTSUPP)
 		pipeline->later = request->result;
 	if (request == &pipeline->recover)
@@ -504,7 +511,7 @@ static bool is_shared(const struct pipeline *pipeline)
 	return pipeline->sent.first && pipeline->sent.first->joins;
 }
 
-/* Gives a reply to its request, or to all requests that share it. */
+/* Gives a reply to the request at the head of `sent`, and to the puts that share its command. */
 static void take_answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&pipeline->sent);
@@ -514,7 +521,10 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
-	/* A reply belongs to the first request of a command, and to those that joined it. */
+	/*
+	 * The first request in `sent` has begun a command. A put that shared an earlier command was
+	 * taken together with that.
+	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;
@@ -524,8 +534,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 }
 
 /*
- * Puts off the deadlines of the thread's own requests, because bytes have come. Those of callers
- * stay, since they have chosen them.
+ * Gives the thread's own requests more time, because bytes of a reply have come. The deadlines of
+ * callers stay, because the callers have chosen them.
  */
 static void put_off_own(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -559,8 +569,8 @@ int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_ne
 	*ret_next_ns = requests_deadline_ns(&pipeline->resend, *ret_next_ns);
 	*ret_next_ns = requests_deadline_ns(&pipeline->sent, *ret_next_ns);
 	/*
-	 * An overdue reply is an error, because the outcome of every request on the connection is
-	 * unknown then.
+	 * If a reply is overdue, close the connection, because then nobody knows what became of the
+	 * requests on it.
 	 */
 	return pipeline->link.wire && requests_deadline_ns(&pipeline->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH

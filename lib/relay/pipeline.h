@@ -17,19 +17,17 @@ struct pipeline {
 	/* Address of the connected server, which a Sentinel may have named. */
 	struct address server;
 	struct link link;
-	/* Requests that were sent and have no reply, in the order of sending. */
+	/* Requests that were sent and not answered, in the order in which they were sent. */
 	struct requests sent;
 	/*
-	 * Requests that the server has refused only for now, which are sent again after the next
-	 * connect.
+	 * Requests that the server has refused for now. They are sent again on the next connection.
 	 */
 	struct requests resend;
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * Why the server has refused requests for now, as a negative errno, because it is loading
-	 * or no longer a master, for example. Nothing is sent until the thread has connected again.
-	 * 0 if it has refused none.
+	 * The negative errno by which the server has refused requests for now, for example because
+	 * it is loading its data, or 0. Nothing more is sent on this connection then.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -39,14 +37,14 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if deliveries may have been lost with a connection and the server has not yet listed
-	 * all that are this relay's. The thread asks for those before it reads new ones.
+	 * True if a lost connection may have carried deliveries to this process. They are listed
+	 * again (XREADGROUP with an id) before new ones are read.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/*
-	 * The thread's own requests, each of which is in flight once at most. No delivery is read
-	 * for takers during a recovery.
+	 * The requests of the thread itself, which no caller waits for. Each is in flight at most
+	 * once.
 	 */
 	struct request wait;
 	struct request time;
@@ -57,46 +55,57 @@ struct pipeline {
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
-/* Opens the connection if it is closed and the back-off has ended. Returns whether it is open. */
+/*
+ * Connects if there is no connection and it is time for the next attempt. Returns whether there is
+ * a connection.
+ */
 bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
 
-/* Closes the connection, puts its requests back into the mailbox, and begins a back-off. */
+/*
+ * Closes the connection because of the error `why`. Its requests go back into the mailbox, to be
+ * sent again on the next connection.
+ */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
-/* Returns whether commands may be sent on the command connection now. */
+/*
+ * Returns whether commands can be sent now: there is a connection, and the server has not refused
+ * any for now.
+ */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns why requests cannot be sent, or 0. -EEXIST means that the server has another index in the
- * order of the queue's servers and has never been connected, so that the list of servers is wrong,
- * as an open would have said. If the server was right before, it is -EROFS, because the -EEXIST of
- * a put says that its task is there.
+ * Returns the reason why requests cannot be sent, as a negative errno, or 0. It is -EEXIST if this
+ * server has never been connected and has another index in the list of servers than this process
+ * believes. If the index was right before, it is -EROFS instead, because -EEXIST from a put means
+ * that its task exists.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
-/* Sends the queued requests of the mailbox. Returns when to call it again. */
+/* Sends the requests that are queued in the mailbox. Returns when to call it again. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns);
 
-/* Sends a request that the shard's thread makes for itself. */
+/* Sends a request that the shard's thread has made itself. */
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns);
 
-/* Reads the replies on the connection. After an error the caller must close it. */
+/*
+ * Reads replies and finishes their requests. After an error the caller must call pipeline_lose().
+ */
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Finishes the requests whose timeout has ended and that wait for no reply. Returns an error if a
- * reply is overdue, and then the caller must close the connection; otherwise it stores in
- * *ret_next_ns when to call it again.
+ * Finishes requests whose timeout has ended while they waited for replicas or for a new connection.
+ * Returns an error if a reply is overdue, and then the caller must call pipeline_lose(). Otherwise
+ * stores in *ret_next_ns when to call it again.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether a recovery of lost deliveries is due or in flight. Until its reply has come, no
- * other delivery may be read.
+ * Returns whether deliveries of a lost connection are still to be listed again. Until that is done,
+ * no new ones may be read, because both could bring the same entry.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/* Returns the number of commands on the command connection that have no reply yet. */
+/* Returns how many commands have no reply yet. Puts that share a command count once. */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

@@ -14,7 +14,10 @@
 #define ROW_FIELDS 8u
 #define CURSOR_BYTES 192
 
-/* One step of a call: where the next step goes on, and in an each the tasks that were listed. */
+/*
+ * One step of a call that asks a server in steps: where the next step goes on, and in an each the
+ * tasks that were listed.
+ */
 struct step {
 	char cursor[CURSOR_BYTES]; /* empty if this server has no more */
 	struct timerhub_relay_info *infos;
@@ -31,7 +34,10 @@ static void copy_text(char *to, size_t size, const struct reply *from)
 	to[len] = '\0';
 }
 
-/* Stores the next cursor, which names a task's id and so may hold any byte but a zero. */
+/*
+ * Stores where the next step goes on. This text contains a task's id, so it may hold any byte but
+ * 0.
+ */
 static void read_cursor(void *arg, const struct reply *reply)
 {
 	struct step *step = arg;
@@ -114,7 +120,10 @@ int timerhub_relay_resume(struct timerhub_relay *relay)
 	return result;
 }
 
-/* Lists the tasks of one server. Returns 0, an error, or what `fn` has returned. */
+/*
+ * Calls `fn` for each task of one server. Returns 0, an error, or what `fn` has returned if that is
+ * not 0.
+ */
 static int each_of(struct shard *shard, struct step *step, timerhub_relay_each_fn *fn,
                    void *context)
 {

@@ -27,7 +27,9 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* How often a close wakes the takers, because one may begin to wait just after a wake-up. */
+/*
+ * How often a close wakes the threads that wait in take, since one may begin to wait just after it.
+ */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long reads of takes may still go on after a stop, or in a close. */
 #define READS_END_NS NS_PER_S
@@ -36,8 +38,8 @@
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
- * how long a new put waits for the reply to an earlier one, which is more than a round trip within
- * a machine, and much less than one between two machines
+ * How long a new put waits for the reply to an earlier one, so that several can share a command. It
+ * is more than a round trip within a machine, and much less than one between two machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -99,7 +101,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Makes a shard for each server's address in the list. */
+/* Prepares a shard (a server, with the thread that serves it) for each address in the list. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
@@ -149,10 +151,10 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns whether the open may end after `passed_ns`, and with which result. An open of several
- * servers succeeds when one of them has answered, because a queue would otherwise be down as long
- * as any of its servers is. The others get some time, so that a wrong order or timeout is found
- * here. Called with the lock.
+ * Returns whether an open that has waited for `passed_ns` can end, and stores its result. One
+ * connected server is enough, because otherwise nobody could open a queue while one of its servers
+ * is down. But wait a little for the others, so that a wrong list is noticed. Called with the
+ * relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -215,8 +217,8 @@ static int open_parts(struct timerhub_relay *relay)
 }
 
 /*
- * Frees a relay, which may be only partly open. In a forked child (`is_copy`) it leaks what other
- * threads may have been changing at the fork.
+ * Frees a relay, also one that was opened only in part. In a forked child (`is_copy`) it leaks what
+ * other threads of the parent may have been changing during the fork.
  */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
@@ -271,7 +273,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		/* This ends the shards' threads, if open_parts() has started any. */
+		/* End the threads of the shards, if open_parts() has started any. */
 		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay, false);
 		return result;
@@ -333,7 +335,8 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 		/*
-		 * otherwise it would go on to wake an epoll, if a child of this process has it too
+		 * Clear the descriptor, because it would go on to wake an epoll set if a child of
+		 * this process has it too.
 		 */
 		bell_clear(relay->shared.ready_fd);
 	}
@@ -365,7 +368,7 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		/* The numbers of relays are not added up, because every relay serves all shards. */
+		/* Every relay serves all servers, so take the largest number, not the sum. */
 		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;

@@ -19,7 +19,7 @@ struct timerhub_relay {
 	struct submissions submissions;
 	char *url_file; /* path of the file with the servers' addresses, or NULL */
 
-	/* The lock of `shared`, the relay's lock, protects the fields below. */
+	/* The fields from here on are protected by shared.lock. */
 	uint64_t puts;   /* how many puts were begun; makes ids and `call` unique */
 	uint32_t turn;   /* index of the shard that the next take_at_once() asks first */
 	uint32_t inside; /* number of threads inside timerhub_relay_take() */
@@ -36,16 +36,19 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
 
-/* Makes each shard's thread do another pass over its work. Called with the relay's lock. */
+/* Makes the threads of all shards look for work again. Called with the relay's lock held. */
 void relay_wake_shards(struct timerhub_relay *relay);
 
-/* Lets reads for takes end a second from now, answered or not. Called with the relay's lock. */
+/*
+ * Makes reads for callers of take end within a second, even if the server does not answer. Called
+ * with the relay's lock held.
+ */
 void relay_end_reads(struct timerhub_relay *relay);
 
-/* Returns the shard that keeps the task with the id `id`. */
+/* Returns the shard (the server and its thread) that has the task with this id. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/* Returns 0 if a call may be made, -EINVAL if `relay` is NULL, or -EOWNERDEAD in a forked child. */
+/* Returns 0 if calls may be made, -EINVAL if `relay` is NULL, or -EOWNERDEAD in a forked child. */
 int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

@@ -19,11 +19,14 @@
 #define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
-/* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
+/*
+ * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is as
+ * much later.
+ */
 #define WAIT_MS 20u
 /*
- * A delivery whose age exceeds two round trips and this is asked about even if its lease is longer,
- * because the lease may have been made shorter since the connect.
+ * A delivery that is older than two round trips and this is asked about even if its lease is
+ * longer, because the lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -56,7 +59,7 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
-	/* Once: from then on its caller may have freed it. */
+	/* A request is finished only once, because after that its caller may have freed it. */
 	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
@@ -78,8 +81,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether a request must be finished now. One that is in doubt waits for its timeout,
- * because until then its first sending may have an effect.
+ * Returns whether to finish a request now: its timeout has ended, or the list of servers is wrong
+ * (-EEXIST), so that waiting does not help. One that may have been carried out already (in_doubt)
+ * waits for its timeout all the same.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -108,21 +112,21 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 
 enum effect {
 	NO_CHANGE,
-	CHANGE, /* of a lease: see request_is_change() */
-	FACT,   /* a change that replicas may have to confirm: see request_is_fact() */
+	CHANGE, /* changes a lease only: see request_is_change() */
+	FACT,   /* changes a task: see request_is_fact() */
 };
 
-/* What a kind of request is to Redis. */
+/* How one kind of request is sent to Redis, and where it is counted. */
 struct kind {
-	const char *function; /* of timerhub.lua; NULL: a command of Redis */
-	const char *keys;     /* of the function, between blanks */
+	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
+	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
-	 * The arguments that it takes first, each as a letter: id, when, flags, entry, reason,
-	 * count. request_encode() adds those that a change, a put and a look have besides.
+	 * The first arguments of the function, one letter each: id, when, flags, entry, reason,
+	 * count. request_encode() adds the rest.
 	 */
 	const char *words;
 	enum effect effect;
-	size_t counter; /* where timerhub_relay_stats counts it; 0: it does not */
+	size_t counter; /* offset in struct timerhub_relay_stats; 0: it is not counted */
 };
 
 #define COUNTER(name) offsetof(struct timerhub_relay_stats, name)
@@ -159,7 +163,10 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* This can be negative, because a slow handshake may set the anchor after the deadline. */
+	/*
+	 * This can be negative: a slow handshake may have set the anchor (the time at which both
+	 * clocks were compared) after the deadline.
+	 */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -185,8 +192,8 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * Encodes a look (a call of timerhub_look) with this relay's numbers of looks and of bells, the
- * messages that asked for one earlier; timerhub_stat shows them.
+ * Encodes a poll of the queue (timerhub_look). It carries this relay's counters, which other
+ * processes can read by timerhub_stat.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -270,7 +277,10 @@ static void encode_word(const struct request *request, char word, struct bytes *
 	}
 }
 
-/* Encodes a call that needs no more than its words, and what each change has. */
+/*
+ * Encodes a call of a function with the arguments of its kind. A change also carries its deadline,
+ * and the client's name and epoch.
+ */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
 {
@@ -377,7 +387,10 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
-/* Prefetches the deliveries in a reply. Returns 1 if there were some, 0 if not, or -ENOMEM. */
+/*
+ * Adds the tasks in a reply to the prefetched ones. Returns 1 if any are prefetched now, else 0, or
+ * -ENOMEM.
+ */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -389,7 +402,10 @@ static int answer_read(struct client *client, const struct request *request,
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/* Sets the anchor by a reply, which has Redis's time at the index `now_at`. */
+/*
+ * Notes Redis's time, which is element `now_at` of a reply, together with the local time at which
+ * the request was sent, so that times of one clock can be converted to the other.
+ */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
@@ -397,7 +413,10 @@ static void set_anchor(struct client *client, const struct request *request,
 	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/* Returns the code in a reply, 0 or a negative errno. In a reply to several puts each has one. */
+/*
+ * Returns the code at index `at` of a reply, which is 0 or a negative errno, or -EPROTO if there is
+ * none.
+ */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -412,8 +431,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * The reply to several puts has 0, Redis's time, and for each put a code and a due time, or
-	 * begins with the code that refuses all.
+	 * A reply to several puts is either 0, Redis's time, and then a code and a due time for
+	 * each put, or begins with an error for all of them.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -425,8 +444,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Unless the request's time is over, Redis's clock was set: convert the deadline
-		 * anew, and send it again.
+		 * The server says that the request has come too late. If its time is not over by
+		 * Redis's present clock, the clock was set: send the request again with a deadline
+		 * by the new clock.
 		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)

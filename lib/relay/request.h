@@ -40,11 +40,13 @@ struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	/* Due time of a put, move or retry, as text for the Redis function. */
+	/*
+	 * The due time or delay of a put, move or retry, as the text that the Redis function reads.
+	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * In a put or move: its flags, as letters that the function in Redis reads. In a
-	 * REQUEST_EACH: the state whose tasks are to be listed ("waiting", "taken" or "parked").
+	 * Letters that say how a put or move is to be done, as the Redis function reads them. For a
+	 * REQUEST_EACH, the state of the tasks to list: "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -53,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * In a done, retry or touch: the delivery that it is for. In a recovery: the last delivery
-	 * that was listed, after which the list goes on.
+	 * The stream entry that a done, retry, park or touch is about. For a REQUEST_RECOVER, the
+	 * entry after which the list goes on.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -64,30 +66,30 @@ struct request {
 	bool joins;     /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
-	/* The time of sending. Only the shard's thread writes this field and those below. */
+	/* When the request was last sent. Only the shard's thread writes it. */
 	uint64_t sent_ns;
 	/*
-	 * True if the request was sent and its connection was then lost, so that nobody knows
-	 * whether the server has carried it out.
+	 * True if the connection was lost after the request was sent, so that nobody knows whether
+	 * the server has carried it out.
 	 */
 	bool in_doubt;
 	int result;
-	/* Becomes 1 when the request is finished and belongs to its caller again. */
+	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * If it is not NULL, no caller waits, and this is called when the request is finished, on
-	 * any thread, perhaps with the relay's lock.
+	 * Called when the request is finished, instead of waking a caller, unless it is NULL. Any
+	 * thread may call it, perhaps with the relay's lock held.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
 	/*
-	 * If it is not NULL, it is called with the reply to a request that the shard's thread has
-	 * made itself.
+	 * Called with the reply to a request that the shard's thread has made itself; NULL if
+	 * nobody wants the reply.
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * If it is not NULL, it is called with the reply to a caller's request that has succeeded
-	 * (its result is 0), to read what the reply says.
+	 * Called with the reply to a caller's request if its result is 0, to read more from it;
+	 * NULL if there is no more to read.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -98,17 +100,23 @@ struct requests {
 	struct request *last;
 };
 
-/* How a shard reads deliveries for takers that do not wait. The relay's lock protects it. */
+/*
+ * The state of the reads by which the server is asked for a task that is ready now, without waiting
+ * for one. Protected by the relay's lock.
+ */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
 	bool blocked; /* the takers' connection waits for the next ready task */
 	bool wanted;  /* a taker has asked for a read that is not sent yet */
-	/* when a taker asked for the read that is not answered yet; 0 if there is none */
+	/* When a caller asked for the read that has no answer yet; 0 if there is none. */
 	uint64_t asked_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
 
-/* This relay as a client of one server. After the open only the shard's thread writes it. */
+/*
+ * What this relay knows as a client of one server. After the open, only the shard's thread writes
+ * it.
+ */
 struct client {
 	struct shared *shared;
 	uint32_t shard; /* index of the server */
@@ -116,25 +124,30 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * How many connections with unanswered changes were lost. The server refuses changes that
-	 * carry a lower epoch. That is needed until fence_us, when the last of those changes has
-	 * reached its `until`, after which it is refused anyhow.
+	 * How many connections were lost with unanswered changes. Each change carries this number.
+	 * After such a loss the server is told to refuse lower ones, until fence_us on Redis's
+	 * clock, when the last of the lost changes is refused anyway because it is too old.
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much earlier than the deadline of its call the server ceases to accept a change (its
-	 * `until`). It is 0 unless a call may take longer than past_us, the time for which the
-	 * server remembers a finished task: a put that is sent again after that could put its task
-	 * a second time.
+	 * How much before the timeout of its call the server begins to refuse a change. It is 0
+	 * unless the timeout is longer than past_us, the time for which the server remembers an id:
+	 * a put that is repeated after that could put its task twice.
 	 */
 	uint64_t cut_ns;
-	/* Local time of the anchor, the last reply that had Redis's time. */
+	/*
+	 * The local time at which both clocks were last compared: when the request was sent whose
+	 * reply had Redis's time.
+	 */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
 	uint64_t round_ns;  /* a round trip of the last handshake */
-	/* lease of the queue on this server; written with the lock, because takers read it */
+	/*
+	 * How long a taker has a task before it is delivered again. Written with the relay's lock
+	 * held, because callers of take read it.
+	 */
 	uint64_t lease_ns;
 	struct reads reads;
 	uint64_t looks; /* number of calls of timerhub_look that were answered */
@@ -142,59 +155,66 @@ struct client {
 };
 
 /*
- * Returns when a reply with deliveries was asked for and read. Called with the lock, which protects
- * lease_ns.
+ * Returns the times from which the age of the deliveries in a reply is computed. Called with the
+ * relay's lock held, which protects lease_ns.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);
 
-/* Gives a request back to its caller, by `finished`, and wakes the caller. */
+/* Gives a finished request back to its caller, and wakes him. */
 void request_finish(struct request *request);
 
-/* Returns the earliest deadline of the requests, or `next_ns` if `next_ns` is earlier. */
+/* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/* Lets the reads for takes in the list end at `by_ns` at the latest. */
+/*
+ * Shortens the deadline of every read in the list to `by_ns`, so that a caller of take does not
+ * wait longer.
+ */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes the requests whose timeout has ended, with `why`, or with -ETIMEDOUT if `why` is 0 or a
- * request is in doubt. If `why` is -EEXIST, the list of servers has another order than the queue's,
- * so waiting does not help, and requests that are not in doubt are finished at once.
+ * Finishes the requests whose timeout has ended. Their result is `why`, the reason why nothing can
+ * be sent. It is -ETIMEDOUT if `why` is 0, or if the request may have been carried out. If `why` is
+ * -EEXIST, requests that were not sent are finished at once, because the list of servers is wrong
+ * and waiting does not help.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /*
- * Returns whether a request changes a task or a lease, so that it must not arrive late. It then
- * carries `until` and the client's holder and epoch.
+ * Returns whether a request changes a task or a lease. Such a request must do nothing if it arrives
+ * late, so it carries its deadline, the client's name and the client's epoch.
  */
 bool request_is_change(const struct request *request);
 
-/* Returns whether replicas may have to confirm the request before it is finished. */
+/*
+ * Returns whether a request changes a task, so that replicas may have to confirm it before it is
+ * finished.
+ */
 bool request_is_fact(const struct request *request);
 
-/* Returns the deadline of a request on Redis's clock. */
+/* Converts the deadline of a request to Redis's clock, in microseconds. */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
 void request_encode(const struct client *client, const struct request *request,
                     struct bytes *bytes);
 
-/* Encodes several puts as one command. */
+/* Encodes several puts as one command, for the function timerhub_puts. */
 void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes);
 
 /*
- * Returns the result of a request whose reply is `result`, 0 or a refusal. If the request is in
- * doubt, a refusal becomes -ETIMEDOUT, because the first sending may have had an effect that is the
- * reason of the refusal.
+ * Returns what a caller gets for `result`, the code in the reply. If the request was sent twice, a
+ * refusal may be due to the first sending's success, so it becomes -ETIMEDOUT.
  */
 int request_result(const struct request *request, int result);
 
 /*
- * Reads the reply to a request. `index` is 0, or the position of a put, from 1, in a shared reply.
- * Returns false if the request must be sent again. Called with the lock.
+ * Reads the reply to a request and sets its result. If several puts share the reply, `index` is the
+ * put's number, from 1; otherwise it is 0. Returns false if the request must be sent again. Called
+ * with the relay's lock held.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

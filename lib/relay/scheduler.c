@@ -16,8 +16,8 @@
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
 /*
- * After a reconnect a relay delays its look by this times its rank, so that not all relays look at
- * once.
+ * After a reconnect a relay waits for this times its rank before it polls, so that not all relays
+ * poll at once.
  */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
@@ -84,8 +84,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	int result;
 
 	/*
-	 * A subscription belongs to no slot, and has more than one reply, so no ASKING may go
-	 * before it.
+	 * Send no ASKING before SUBSCRIBE: a subscription belongs to no slot, and it has more
+	 * replies than the one that wire_next() expects behind an ASKING.
 	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
@@ -100,21 +100,23 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	link_set(&scheduler->bells, wire);
 	subscribe(scheduler);
 	await_bells(scheduler);
-	/* send a PING at once, to find out whether the user has the right to it */
+	/* Send a PING at once, to find out whether the user has the right to it. */
 	scheduler->ping_ns = now_ns;
 	return true;
 }
 
 /*
- * Returns whether the relay may look: its subscriptions are confirmed, or it cannot connect and
- * must do without bells.
+ * Returns whether the relay may poll the queue. It waits until its subscriptions are confirmed, so
+ * that it misses no wake-up message; if it cannot connect for them, it polls without.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
 }
 
-/* Sends a PING on the bells' connection, which is dead if no reply comes. */
+/*
+ * Sends a PING on the connection for wake-up messages. If no reply comes, the connection is closed.
+ */
 static void ping(struct scheduler *scheduler, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(scheduler->bells.wire);
@@ -141,8 +143,8 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Only the relays of rank 0 and 1 get bells of their own, so only they need to know whether the
- * connection works, and send a PING.
+ * Subscribes, polls and sends PINGs. Only the first two relays (ranks 0 and 1) get wake-up messages
+ * of their own, so only they check by PING that the connection works.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -178,8 +180,8 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * the server may be a replica by now, which delivers bells although the new master does not
-	 * count this subscriber
+	 * The server may be a replica by now. It would go on to pass on wake-up messages, but a put
+	 * on the new master would not see this subscriber.
 	 */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
@@ -195,8 +197,8 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Adds the counts in the reply to a look (a call of the server's function timerhub_look) to the
- * statistics of this relay. Called with the relay's lock.
+ * Adds the counts in the reply to a poll to the relay's statistics. Called with the relay's lock
+ * held.
  */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
 {
@@ -216,9 +218,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * Returns why a server has refused a look (a call of its function timerhub_look), as a negative
- * errno: that of an error reply, or the one with which the reply begins, or -EPROTO if there is
- * none.
+ * Returns the negative errno by which a server has refused a poll: that of an error reply, or the
+ * one with which the reply begins, or -EPROTO if there is neither.
  */
 static int refusal_of(const struct reply *reply)
 {
@@ -267,7 +268,9 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 	scheduler->bells.backoff_ns = 0;
 	scheduler->bells.round_ns = now_ns - scheduler->asked_ns;
 	scheduler->bells.answer_by_ns = LINK_NEVER;
-	/* Look soon, because bells may have been missed before the relay was subscribed. */
+	/*
+	 * Poll soon, because wake-up messages may have been missed before the relay was subscribed.
+	 */
 	if (!scheduler->looking)
 		look_timing_put_off(
 			&scheduler->timing,
@@ -277,8 +280,8 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Reads a message on the bells' connection. Returns false if it has a form that Redis sends to no
- * subscriber.
+ * Reads one message from the connection for wake-up messages. Returns false if Redis never sends
+ * such a message to a subscriber.
  */
 static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
 {
@@ -307,8 +310,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Takes note that SUBSCRIBE or PING is refused. Tasks are late then although looks succeed, so the
- * watcher is told of it after each look too.
+ * Notes that the server refuses SUBSCRIBE or PING, and returns the errno. Polls still succeed then,
+ * but tasks are late, so the daemon is told after each poll too.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

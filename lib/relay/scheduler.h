@@ -11,18 +11,21 @@
 #include "relay/pipeline.h"
 
 struct scheduler {
-	/* The command connection, which sends the looks. */
+	/* The connection for commands, on which the polls of the queue are sent too. */
 	struct pipeline *pipeline;
 	struct client *client;
 	struct link bells;
 	struct look_timing timing;
 	struct request look;
 	bool looking; /* a look is in flight */
-	/* How long the next look is put off after one that was refused. */
+	/* How long to wait after a refused poll. It doubles with each refusal. */
 	uint64_t look_pause_ns;
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;        /* a PING is unanswered */
-	/* errno by which the server refuses SUBSCRIBE, or PING (ping_refused); 0 if it does not */
+	/*
+	 * The errno by which the server refuses SUBSCRIBE, or PING if ping_refused is true; 0 if it
+	 * accepts them.
+	 */
 	int bells_refused;
 	bool ping_refused;
 	uint64_t ping_ns;  /* when to send the next PING */
@@ -33,23 +36,23 @@ void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, stru
                     uint64_t seed);
 
 /*
- * Subscribes, looks and sends a PING, as each is due. The command connection is open. Returns when
- * to call it again.
+ * Subscribes to wake-up messages, polls the queue and sends a PING, each if it is due. Called while
+ * the connection for commands is open. Returns when to call it again.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
 
-/* Reads messages from the bells' connection, which the caller must close after an error. */
+/* Reads wake-up messages. After an error the caller must call scheduler_lose_bells(). */
 int scheduler_read(struct scheduler *scheduler, uint64_t now_ns);
 
 void scheduler_lose_bells(struct scheduler *scheduler, int why, uint64_t now_ns);
 
 /*
- * Takes note that the command connection is lost: forgets the look in flight, and closes the bells'
- * connection.
+ * Called when the connection for commands is lost. Forgets the poll that is in flight, and closes
+ * the connection for wake-up messages.
  */
 void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns);
 
-/* Reads the reply to a look. */
+/* Reads the reply to a poll of the queue, and sets the time of the next one. */
 void scheduler_answered(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns);
 
 #endif

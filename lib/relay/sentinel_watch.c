@@ -116,9 +116,9 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Returns whether more than half of the Sentinels, each counted once, have answered with a lower
- * epoch than the highest that we know. Then their configuration was begun anew, and they are
- * believed, as in handshake_open().
+ * Returns true if more than half of the Sentinels have answered, one after the other, with a lower
+ * epoch than the highest one known. Then somebody has set up their configuration anew, so they are
+ * believed.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
@@ -132,9 +132,9 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 }
 
 /*
- * Decides what the answer of a Sentinel means whose configuration has this epoch. Returns 0 if it
- * has named the server that we use, or -EROFS if it has named another one. Returns 0 as well if
- * another Sentinel has already told a higher epoch, because this answer is then out of date.
+ * Decides what a Sentinel's answer means. Returns 0 if it names the server in use, or -EROFS if it
+ * names another one. An answer whose epoch is below the highest one known is out of date, and
+ * returns 0 as well.
  */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {

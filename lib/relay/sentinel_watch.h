@@ -10,19 +10,21 @@
 #include "relay/link.h"
 
 struct sentinel_watch {
-	/* the pipeline's address, whose first Sentinel is the one to ask */
+	/* The address in the pipeline, whose first Sentinel is the one to ask. */
 	struct address *address;
 	uint64_t timeout_ns;
 	struct link link;
 	uint64_t asked_ns;
 	uint64_t turned_ns; /* when the Sentinel that is asked became the first; 0: ask the next */
 	/*
-	 * what the first of an answer's two replies has said: 0, or -EROFS if it names another
-	 * master
+	 * What the first of the Sentinel's two replies says: 0, or -EROFS if it names another
+	 * master than the one in use.
 	 */
 	int named;
 	bool is_half; /* the second reply has not come yet */
-	/* how many Sentinels, one after the other, have said a lower epoch than is known */
+	/*
+	 * How many Sentinels have answered in a row with a lower epoch than the highest one known.
+	 */
 	unsigned outdated;
 	unsigned rotations; /* the address's `rotations` when the first of these answered */
 	bool answered;      /* the Sentinel has answered on this connection */
@@ -32,19 +34,21 @@ void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, 
                          uint64_t seed);
 
 /*
- * Asks if it is time to; `used_ns` says when the last call to the server was sent or answered.
- * Returns when to call it again.
+ * Asks a Sentinel if it is time. It asks more often while the server is used: `used_ns` is when the
+ * last call was sent or answered. Returns when to call it again.
  */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 
 /*
- * Reads an answer. Returns -EROFS if the Sentinel names another master than `server`; after any
- * error the caller closes the connection.
+ * Reads a Sentinel's answer. Returns -EROFS if it names another master than `server`, or another
+ * error if the connection has failed. After any error the connection is closed already.
  */
 int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server,
                         uint64_t now_ns);
 
-/* Closes the connection. A Sentinel that did not answer goes to the end of the list. */
+/*
+ * Closes the connection to the Sentinel. If the Sentinel has not answered, the next one is asked.
+ */
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns);
 
 #endif

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /*
- * The bells' connection is of no use without the commands', so it is lost too. That of the takers
- * stays, because it may still bring tasks.
+ * The connection for wake-up messages is of no use without the one for commands, so it is closed
+ * too. The one that reads tasks stays open, because it may still bring some.
  */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
@@ -44,7 +44,10 @@ static int read_takers(struct shard *shard, uint64_t now_ns)
 {
 	int result = takers_read(&shard->takers, now_ns);
 
-	/* The group was deleted, or this is a replica now: all is closed, to connect again. */
+	/*
+	 * Somebody has deleted the queue, or the server is a replica now. So also close the
+	 * connection for commands, and connect again.
+	 */
 	if (result == -EROFS && shard->pipeline.link.wire)
 		shard_lose_commands(shard, result, now_ns);
 	return result;
@@ -56,8 +59,8 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * If the Sentinel names another master, this one is left, because it acknowledges what will be
- * lost. The watch closes its own connection when it must.
+ * Reads a Sentinel's answer. If it names another master, the connections are closed, because what
+ * the old one still acknowledges will be lost.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {
@@ -72,11 +75,10 @@ static int read_watch(struct shard *shard, uint64_t now_ns)
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
-/* What the thread does with each of its connections. */
+/* For each connection of a shard: where it is in the struct, and what reads and closes it. */
 static const struct {
-	size_t at; /* where its struct link is */
-	int (*read)(struct shard *shard,
-	            uint64_t now_ns); /* negative: it must be closed, and why */
+	size_t at;                                         /* where its struct link is */
+	int (*read)(struct shard *shard, uint64_t now_ns); /* a negative errno: close it */
 	void (*lose)(struct shard *shard, int why, uint64_t now_ns); /* closes it */
 } links[LINKS] = {
 	[COMMANDS] = { offsetof(struct shard, pipeline.link), read_commands, shard_lose_commands },
@@ -158,7 +160,10 @@ void shard_wait_and_read(struct shard *shard, uint64_t until_ns)
 	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* Skip a connection that the loss of another connection has closed. */
+		/*
+		 * Handling an earlier connection may have closed this one, so read only if it is
+		 * still the one that was polled.
+		 */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i]) {
 			int result = links[i].read(shard, now_ns);
 

@@ -25,40 +25,51 @@ struct shard {
 	pthread_t thread;
 	bool has_thread;
 	/*
-	 * What the thread last told the open about its server: SHARD_UNTRIED, 0 if it is connected,
-	 * or the error of the last try. The relay's lock protects it.
+	 * What timerhub_relay_open() was last told about the server: 0 if it is connected, the
+	 * error of the last attempt, or SHARD_UNTRIED. Protected by the relay's lock.
 	 */
 	int told;
 };
 
 #define SHARD_UNTRIED 1
 
-/* Prepares a shard whose client has its `keys` and `shard`. `seed` spreads the relays' retries. */
+/*
+ * Prepares a shard. Its client must already have `keys` and `shard`. `seed` makes relays reconnect
+ * at different times.
+ */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
-/* Frees a shard whose thread has ended, or which is partly open. */
+/*
+ * Closes the connections and the sleeper of a shard whose thread has ended, or was never started.
+ */
 void shard_fini(struct shard *shard);
 
 /*
- * Closes the descriptors of a forked child's copy, and nothing else, because the thread may have
- * been changing the rest.
+ * Closes only the descriptors, in a forked child: the parent's thread may have been changing
+ * everything else during the fork.
  */
 void shard_leave(struct shard *shard);
 
-/* Closes the connection for commands, and with it that of the bells, and begins a back-off. */
+/*
+ * Closes the connection for commands, and with it the one for wake-up messages, and sets when to
+ * connect again.
+ */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns);
 
-/* Closes the takers' connection, with which deliveries may be lost, and begins a back-off. */
+/*
+ * Closes the connection that reads tasks, and sets when to connect again. Tasks that were on their
+ * way are listed again later.
+ */
 void shard_lose_takers(struct shard *shard, int why, uint64_t now_ns);
 
-/* Closes each connection of takers and bells whose reply is overdue. */
+/* Closes those connections for tasks and for wake-up messages whose reply is overdue. */
 void shard_lose_overdue(struct shard *shard, uint64_t now_ns);
 
-/* Sends the buffered commands of all connections. Returns false if a connection was lost. */
+/* Sends what is buffered on all connections. Returns false if one of them was lost. */
 bool shard_flush(struct shard *shard);
 
-/* Sleeps until `until_ns` or until a connection is ready, and then reads from all ready ones. */
+/* Sleeps until `until_ns`, or until a connection is readable, and then reads from all that are. */
 void shard_wait_and_read(struct shard *shard, uint64_t until_ns);
 
 #endif

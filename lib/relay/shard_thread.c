@@ -22,8 +22,9 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 /* ---- what is over ---- */
 
 /*
- * Closes the takers' connection if the command connection is to another server now. On the same
- * server it stays, because a task may be on its way there, and would be lost until its lease ends.
+ * Closes the connection that reads tasks if commands go to another server now. On the same server
+ * it stays open, because a task may be on its way there, and would otherwise come only after its
+ * lease.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -35,9 +36,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Ends reads for takes that would wait too long: after a stop those of a server that does not
- * answer, and of several servers those of one without a connection, because the others may have
- * tasks.
+ * Ends reads that a caller of take would wait for in vain. After a stop, a server that does not
+ * answer gets one more second. If there are several servers, one without a connection is not waited
+ * for, because the others may have tasks.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -57,8 +58,8 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Finishes calls whose timeout has ended, and closes a connection whose reply is overdue. Returns
- * the next deadline of either.
+ * Finishes the calls whose timeout has ended, and closes connections whose reply is overdue.
+ * Returns when the next timeout ends or the next reply is overdue.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -78,8 +79,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 /* ---- the thread ---- */
 
 /*
- * Offers again the deliveries that no taker could confirm, if there is a connection on which to ask
- * now.
+ * Offers again the deliveries whose lease Redis did not confirm. Called while there is a connection
+ * on which to ask once more.
  */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
@@ -92,7 +93,7 @@ static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 	return next_ns;
 }
 
-/* Lets the open know whether the server is connected, or why not. */
+/* Tells timerhub_relay_open(), which waits for it, whether the server is connected, or why not. */
 static void tell_open(struct shard *shard)
 {
 	struct shared *shared = shard->shared;
@@ -106,7 +107,7 @@ static void tell_open(struct shard *shard)
 	lock_give(&shared->lock);
 }
 
-/* Does all of the thread's work that is due now. Returns when to call it again. */
+/* Does all work of the shard's thread that is due now. Returns when there is more to do. */
 static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
@@ -117,8 +118,8 @@ static uint64_t pass(struct shard *shard)
 	tell_open(shard);
 	if (!open) {
 		/*
-		 * The keys have a later layout, so a task that is taken now could not be ended:
-		 * take no more.
+		 * A later version has changed the layout of the queue's keys, so a task that is
+		 * taken now could not be ended: take no more.
 		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			shard_lose_takers(shard, pipeline->why, now_ns);
@@ -131,8 +132,8 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * A recovery lists what a blocked read may bring too, so one entry could come twice: end
-	 * that read first.
+	 * Deliveries of a lost connection are about to be listed again. A read that is blocked now
+	 * could bring one of them a second time, so end it first.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -141,13 +142,14 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/* what was sent just now may become overdue before that */
+	/* The reply to what was sent just now may be overdue even earlier. */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
 /*
- * Sends the prefetched deliveries back, the last one first: Redis can then make each of them the
- * next one to be delivered. Returns the number of commands. The caller holds the relay's lock.
+ * Gives back to Redis the tasks that were read and that no caller has taken, and returns the number
+ * of commands. The last one goes first, so that Redis can make each one the next to be delivered.
+ * Called with the relay's lock held.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
@@ -172,9 +174,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this relay has in Redis: its prefetched deliveries, its name as a consumer, and its
- * rank. If that fails, the deliveries come again after their leases, and other relays take over
- * after their delays.
+ * Gives up what this relay has in Redis before it ends: the tasks that no caller has taken, its
+ * name as a consumer, and its rank. If that fails, the tasks come again after their leases, and
+ * other relays take over after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {
@@ -186,7 +188,10 @@ static void say_goodbye(struct shard *shard)
 
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
-	/* A read that is still blocked would create this consumer again, and take a task for it. */
+	/*
+	 * Close the connection that reads tasks first. A read that is still blocked there would
+	 * create this consumer again and take a task for it.
+	 */
 	if (shard->takers.link.wire)
 		shard_lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
 	lock_take(&shard->shared->lock);

@@ -11,12 +11,15 @@
 #include "relay/shard.h"
 
 /*
- * Starts the shard's thread, which connects to the server and tries again until the shard ends.
- * Returns 0 or a negative errno of the kernel's; `told` says how the server answers.
+ * Starts the shard's thread, which connects to the server, and tries again until it is ended.
+ * Returns 0 or a negative errno of the kernel; `told` says whether the server is connected.
  */
 int shard_start(struct shard *shard);
 
-/* Ends the threads of all shards. Each first gives its prefetched deliveries back to Redis. */
+/*
+ * Ends the threads of all shards. Each thread first gives back to Redis the tasks that it has read
+ * and that no caller has taken.
+ */
 void shards_end(struct shard *shards, uint32_t count);
 
 #endif

@@ -22,8 +22,8 @@
  */
 struct watcher {
 	/*
-	 * is called with 0 after a poll of the queue, or with the errno for which the server cannot
-	 * be reached or refuses
+	 * Called with 0 after a poll of the queue, or with the errno if the server cannot be
+	 * reached or refuses the relay.
 	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
 	void *arg;
@@ -31,8 +31,7 @@ struct watcher {
 
 struct shared {
 	/*
-	 * relay_open() writes the fields from `watcher` to `ready_fd` before it starts threads, and
-	 * nobody afterwards.
+	 * The fields before `lock` are written before any thread is started, and never afterwards.
 	 */
 	struct watcher watcher; /* the daemon's callback for errors; `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
@@ -46,12 +45,16 @@ struct shared {
 	int ready_fd;
 
 	/*
-	 * The relay's lock, which protects all fields below, except the number of the eventcount.
+	 * The relay's lock. It protects all fields below, except that an eventcount's number may be
+	 * read without it.
 	 */
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
-	/* the open waits on it; it is raised whenever a shard's `told` changes */
+	/*
+	 * timerhub_relay_open() waits on it. It is advanced whenever the connection to a server was
+	 * made or has failed.
+	 */
 	struct eventcount tries;
 	uint64_t hold_ns;       /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;       /* number of waiting takers */
@@ -59,10 +62,16 @@ struct shared {
 	bool serves;  /* this relay serves the queue, from the open on or from the first take on */
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
-	/* The caller that has the fd has found no task, so one is prefetched for it. */
+	/*
+	 * The event loop has just got its descriptor, or its last take has found no task, so the
+	 * library may read one task in advance.
+	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
-	/* When reads for takes give up, after a stop or in a close; UINT64_MAX before that. */
+	/*
+	 * Until when reads for callers of take may still go on; UINT64_MAX if the relay was neither
+	 * stopped nor closed.
+	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
 	bool ending;  /* no call is left, and the threads end */
@@ -70,15 +79,18 @@ struct shared {
 };
 
 /*
- * Makes prefetched deliveries known: raises `ready_fd`, and wakes a waiting taker for each. Called
- * with the lock.
+ * Lets callers take what was just read from Redis: makes the descriptor readable, and wakes a
+ * waiting thread for each task. Called with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 
-/* Wakes every taker. Called with the relay's lock. */
+/* Wakes all threads that wait in timerhub_relay_take(). Called with the relay's lock held. */
 void shared_wake_takers(struct shared *shared);
 
-/* Tells the watcher of an error, if there is a watcher. Called without the lock. */
+/*
+ * Tells the daemon that a server has answered (0) or failed, if this relay is the daemon's. Called
+ * without the relay's lock.
+ */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 
 #endif

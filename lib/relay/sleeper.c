@@ -57,11 +57,17 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 
 	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };
 	fds[count + 1] = (struct pollfd){ .fd = sleeper->deadline.fd, .events = POLLIN };
-	/* A thread that is woken for something else mostly goes on to sleep until the same time. */
+	/*
+	 * A thread that was woken mostly goes on to sleep until the same time, so set the timer
+	 * only if the time has changed.
+	 */
 	if (timeout_ms < 0 && until_ns != sleeper->set_ns &&
 	    deadline_fd_set(&sleeper->deadline, until_ns) == 0)
 		sleeper->set_ns = until_ns;
-	/* A sandbox may refuse to set the timerfd, and then the thread is a little later. */
+	/*
+	 * If a sandbox refuses to set the timer, sleep by poll's own timeout, which has only
+	 * milliseconds.
+	 */
 	if (timeout_ms < 0 && until_ns != sleeper->set_ns)
 		timeout_ms = until_ns - now_ns < NS_PER_S
 		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1

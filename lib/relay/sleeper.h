@@ -13,13 +13,13 @@ struct pollfd;
 
 int sleeper_open(struct sleeper **ret_sleeper);
 
-/* Closes the sleeper, whose thread has ended. It may be NULL. */
+/* Frees a sleeper whose thread has ended. It may be NULL. */
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * Returns the time on CLOCK_BOOTTIME, on which a timeout that ends while the machine is suspended
- * expires as soon as it resumes. All `_ns` times of a shard are on this clock; only those of
- * wire_call() are on CLOCK_MONOTONIC, and must not be mixed with them.
+ * Returns the time on CLOCK_BOOTTIME. On this clock a timeout that ends while the machine is
+ * suspended expires at the resume. All times of a shard are on it, except that wire_call() uses
+ * CLOCK_MONOTONIC; the two must not be mixed.
  */
 static inline uint64_t sleeper_now_ns(void)
 {
@@ -27,12 +27,13 @@ static inline uint64_t sleeper_now_ns(void)
 }
 
 /*
- * Sleeps until `until_ns`, until a descriptor is ready, or until a sleeper_wake(), which may have
- * come before. Sets `revents`. The array must have room for two more descriptors.
+ * Sleeps until `until_ns`, until a descriptor is ready, or until sleeper_wake(), which may also
+ * have been called before. Sets `revents`. `fds` must have room for two more descriptors behind the
+ * `count` given.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 
-/* Wakes the thread that sleeps. Any thread may call it. */
+/* Wakes the thread that sleeps, or lets its next sleep end at once. Any thread may call it. */
 void sleeper_wake(struct sleeper *sleeper);
 
 #endif

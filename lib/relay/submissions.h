@@ -17,11 +17,11 @@ struct submissions {
 	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
 	struct submitted *all;
 	struct submitted *first, *last; /* completions that nobody has taken */
-	unsigned count;                 /* of all */
+	unsigned count;                 /* how many changes `all` has */
 	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
 };
 
-/* A submitted change with its copies of what the caller gave. */
+/* One change that was submitted, with copies of all that the caller's struct pointed at. */
 struct submitted {
 	struct request request;
 	struct submitted *before, *after; /* all that are not taken yet */
@@ -37,27 +37,28 @@ _Static_assert(offsetof(struct submitted, request) == 0,
                "submissions_complete() casts the request");
 
 /*
- * Adds changes to those in flight, before they are posted. They are a list that is linked by
- * `next`. Returns false, and adds none, if there is no room for all `count` of them.
+ * Takes room for `count` changes, which are linked by `next`, before they are queued. Returns
+ * false, and takes none, if there would be more than SUBMISSIONS_MAX.
  */
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
 /*
- * Marks a submitted change as completed, so that submissions_take() returns it. Each submitted
- * request has this function as its `completed`, and whoever finishes the request calls it, perhaps
- * with the relay's lock.
+ * Turns a submitted change into a completion, which submissions_take() returns. It is the
+ * `completed` of each such request, so any thread may call it, perhaps with the relay's lock held.
  */
 void submissions_complete(struct request *request);
 
-/* Takes the first completion, which the caller frees, or returns NULL if there is none. */
+/* Takes the oldest completion, which the caller frees, or returns NULL if there is none. */
 struct submitted *submissions_take(struct submissions *all);
 
-/* Returns a descriptor that is readable while there are completions, or a negative errno. */
+/*
+ * Returns a descriptor that is readable while there are completions to take, or a negative errno.
+ */
 int submissions_fd(struct submissions *all);
 
 /*
- * Frees all changes that are in flight or completed, and closes the descriptor. In a forked child
- * (is_copy) it only closes the descriptor.
+ * Frees all changes that were submitted, and closes the descriptor. In a forked child (is_copy) it
+ * only closes the descriptor.
  */
 void submissions_fini(struct submissions *all, bool is_copy);
 

@@ -11,25 +11,25 @@
 #include "base/invariant.h"
 #include "relay/relay.h"
 
-/* A delivery that could not be confirmed is offered again after this time at the earliest. */
+/* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
- * With the fd, a take that does not wait gives a server two round trips and this time to answer: a
- * server that hangs stops an event loop for no longer, and what it sends later shows in the fd.
+ * A take of an event loop waits for a server for two round trips and this time. So a server that
+ * hangs does not stop the loop, and what it sends later makes the descriptor readable.
  */
 #define ANSWER_NS UINT64_C(100000000)
 /*
- * How often a taker asks whether a lease still holds. If even the last answer took half of a lease
- * to come, the task is handed out all the same.
+ * How often to ask whether a lease still holds, if the answer takes half of a lease to come. After
+ * that the task is handed out all the same.
  */
 #define CONFIRM_MAX 4u
 
 /*
- * Asks Redis to begin a delivery's lease again if the lease may be over, because this process stood
- * still or nobody took the delivery. Returns -ESTALE, and frees the delivery, if its task was
- * cancelled, moved or given to another taker. After any other error it is unknown whether the
- * delivery still holds, so it is set aside and offered again later. Called with the relay's lock,
- * which it releases while it asks.
+ * Asks Redis to begin a delivery's lease again if the lease may be over, because this process was
+ * stopped or nobody took the delivery. Returns 0 if the task may be handed out. Returns -ESTALE,
+ * and frees the delivery, if the task was cancelled, moved or given to another taker. After any
+ * other error nobody knows, so the delivery is set aside and offered again later. The relay's lock
+ * is held by the caller, and released while Redis is asked.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -61,10 +61,10 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 }
 
 /*
- * Hands a prefetched task to the caller, and asks Redis first if its lease may be over. Returns 1,
- * or 0 if no task is prefetched, or a negative errno if Redis has not confirmed the lease. After an
- * error no other task is tried, because the question may have taken the caller's whole timeout.
- * Called with the relay's lock, which it releases while it asks.
+ * Hands a task that was read in advance to the caller. If its lease may be over, Redis is asked
+ * first. Returns 1, or 0 if there is no task, or a negative errno if Redis has not answered. In
+ * that case no other task is tried, because the question may have taken the caller's whole timeout.
+ * The relay's lock is held by the caller, and released while Redis is asked.
  */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -92,9 +92,9 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 }
 
 /*
- * Hands a prefetched task to the caller. Returns 1, 0 if no task is prefetched, or the error of
- * hand_out(). Returns -ESHUTDOWN if the relay is closed or stopped, so that no task can come any
- * more.
+ * Hands a task that was read in advance to the caller. Returns 1, or 0 if there is none, or
+ * -ESHUTDOWN if none can come any more, because the relay is stopped or closed, or an error of
+ * hand_out().
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -110,8 +110,8 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 }
 
 /*
- * Waits once until something is prefetched or the time is over. Called with the lock, which it
- * releases meanwhile.
+ * Waits once, until a task was read or the time is over. The relay's lock is held by the caller,
+ * and released while it waits.
  */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
@@ -132,7 +132,7 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 
 /*
  * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
- * Called with the lock, which it releases meanwhile.
+ * The relay's lock is held by the caller, and released while it waits.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
@@ -156,10 +156,9 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Takes a task without waiting for one to become due: asks one server after the other, until one
- * has sent a task. Returns 1 if it has a task. Otherwise returns the first error of a server, or 0
- * if all have answered that they have none, or -ESHUTDOWN. Called with the relay's lock, which it
- * releases while it asks.
+ * Takes a task if one is ready: asks one server after the other until one has a task. Returns 1 if
+ * it has taken one. Otherwise returns the first error of a server, 0 if no server has a task, or
+ * -ESHUTDOWN. The relay's lock is held by the caller, and released while a server is asked.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -184,8 +183,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Makes this relay serve the queue from its first take on, unless it was told not to, because the
- * tasks of a queue that nobody serves would wait for ever.
+ * Makes this relay serve the queue with its first take, unless the config has
+ * TIMERHUB_RELAY_NO_SERVE. Otherwise a program that only puts and takes would wait for ever.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -200,7 +199,7 @@ static void begin_taking(struct timerhub_relay *relay)
 
 /*
  * Asks every server for a task, except those that were asked already and those without a
- * connection. Returns 0, or why the first one without a connection has none.
+ * connection. Returns 0, or the error for which the first of the latter has none.
  */
 static int ask_servers(struct timerhub_relay *relay)
 {
@@ -221,8 +220,8 @@ static int ask_servers(struct timerhub_relay *relay)
 }
 
 /*
- * Returns until when a take waits for the shards that were asked; a time that is not after `now_ns`
- * means for none of them.
+ * Returns the time until which to wait for the servers that were asked for a task. A time that is
+ * not after `now_ns` means that there is nothing to wait for.
  */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
@@ -239,10 +238,11 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes what is prefetched, or asks all shards at once and waits a moment for their answers. Only
- * if it finds nothing, one task is read in advance, because a task that waits behind the work of
- * this loop could be with an idle worker. Only then the fd becomes unreadable, so that a loop that
- * takes once for each poll goes on. Called with the lock, which it releases meanwhile.
+ * Takes a task for an event loop. If none was read in advance, it asks all servers at once and
+ * waits briefly for them. If it finds none, the library may read one in advance again; not before,
+ * because that task would wait behind the loop's work while another worker is idle. Also only then
+ * the descriptor becomes unreadable, so that a loop that takes once for each poll misses nothing.
+ * The relay's lock is held by the caller, and released while it waits.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -313,7 +313,7 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/* The loop may poll before its first take, so read a task in advance now. */
+	/* The loop may poll before its first take, so read one task in advance now. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	relay_wake_shards(relay);

@@ -21,8 +21,8 @@ void takers_init(struct takers_connection *takers, struct client *client, uint64
 }
 
 /*
- * Returns how many deliveries to read now, or 0. Stores in *ret_ms how long Redis may block for
- * them. Called with the lock.
+ * Returns how many tasks to read now, or 0. Stores in *ret_ms how long Redis may block for them.
+ * Called with the relay's lock held.
  */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
@@ -104,7 +104,10 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	if (takers->reading)
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
-	/* While a read that does not block is in flight, this one would bring a second task. */
+	/*
+	 * While another read is in flight for a caller that does not wait, send none here, because
+	 * both could bring a task.
+	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)
@@ -143,7 +146,7 @@ int takers_read(struct takers_connection *takers, uint64_t now_ns)
 	struct reply *reply;
 	int result = wire_fill(takers->link.wire), found = 0;
 
-	/* Bytes have come, so allow the network more time for the rest of a long reply. */
+	/* Bytes have come, so give the network more time for the rest of a long reply. */
 	if (takers->reading && takers->link.answer_by_ns < now_ns + slack_ns(takers))
 		takers->link.answer_by_ns = now_ns + slack_ns(takers);
 	while (result == 0 && (found = wire_next(takers->link.wire, &reply)) == 1) {

@@ -19,17 +19,22 @@ struct takers_connection {
 
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed);
 
-/* Sends an XREADGROUP to `server` if takers wait. Returns when to call it again. */
+/*
+ * Asks the server for tasks, by an XREADGROUP that blocks, if callers wait for any. Returns when to
+ * call it again.
+ */
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns);
 
 /*
- * Reads deliveries. After an error the caller must close this connection, and after -EROFS all
- * connections of the shard.
+ * Reads tasks that the server has sent. After an error the caller must close this connection, and
+ * after -EROFS all connections of the shard.
  */
 int takers_read(struct takers_connection *takers, uint64_t now_ns);
 
-/* Closes the connection. Returns whether deliveries may be lost with it. */
+/*
+ * Closes the connection. Returns true if a read was in flight, so that tasks may be lost with it.
+ */
 bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns);
 
 #endif

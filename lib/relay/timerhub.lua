@@ -2,22 +2,27 @@
 -- SPDX-License-Identifier: MIT
 -- Keeps delayed tasks in Redis: a library of Redis functions for the protocol of timerhub-relay(5).
 --
--- A queue is eight keys with one hash tag. A caller gives all keys of a function in their order, or
--- only the key {QUEUE}. Every reply begins with 0 or a negative errno. If a function fails, Redis
--- keeps the effects that the function had before the failure. Therefore a function makes all checks
--- before its first effect. It also first reads the keys, because a read of a key of the wrong type
--- fails. Times are whole microseconds of Redis's clock since 1970, which a double holds exactly
--- until 2255. The work of each function is bounded for any number of tasks. A look is a call of
--- timerhub_look, a bell a message that asks for an earlier look. The functions of operators are in
--- operators.lua. tests/relay compares the functions with a model.
+-- A queue is eight keys with one hash tag. A caller names all keys of a function in their order, or
+-- only {QUEUE}. Every reply begins with 0 or a negative errno. Times are whole microseconds of
+-- Redis's clock since 1970, which a double holds exactly until 2255. The work of each function is
+-- bounded, however many tasks there are. The functions of operators are in operators.lua.
+--
+-- If a function fails in the middle, Redis keeps what it has done until then. So each function makes
+-- all checks before its first change, and also reads its keys first, because a read fails if a key
+-- has the wrong type.
+--
+-- A look is a call of timerhub_look, by which a relay moves due tasks into the stream of ready
+-- tasks. A bell is a message that asks for an earlier look. tests/relay compares the functions with
+-- a model.
 
--- Each version of this file has names of its own, so that clients of several versions work on a
--- queue side by side: its clients load it with the library's name and PREFIX as timerhub4 and
--- timerhub4_. As it stands here it is the contract for other languages, which only grows.
+-- Each version of this file has names of its own, so that clients of several versions can use one
+-- queue side by side: they load it with the library's name timerhub4 and the prefix timerhub4_. As
+-- it stands here, with plain names, it is the contract for other languages, which only grows.
 local VERSION = 4
 local PREFIX = 'timerhub_'
--- The latest layout of the keys that this file reads; 2 added the records of stage `c`. A queue has
--- layout 2 until a periodic task is put, whose records (`p` and `q`) only layout 3 has.
+-- The latest layout of the keys that this file can read. Layout 2 added the records of stage `c`,
+-- and layout 3 those of periodic tasks, `p` and `q`. A queue has layout 2 until a periodic task is
+-- put.
 local LAYOUT, LAYOUT_PERIODIC = 3, 3
 local LAYOUT_FIRST = 2
 local CALL = 8  -- bytes of the argument `call` of a put
@@ -38,8 +43,8 @@ local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, 
 local PUTS = 128  -- largest number of tasks of one timerhub_puts
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
--- While Redis loads a library of functions, Lua has no global variables, but strings have their
--- methods. The first call of a function copies these globals, which are slower to find.
+-- While Redis loads a library, Lua has no global variables, but strings already have their methods.
+-- So the first call of a function copies these globals, which are also faster as locals.
 local function globals()
     return redis.call, redis.pcall, tonumber, type
 end
@@ -68,14 +73,15 @@ local function now_us()
     return time[1] * 1000000 + time[2] -- arithmetic converts text faster than tonumber()
 end
 
--- Returns a whole number as text. Lua's tostring() and Lua's operator `..` lose digits of large
--- numbers. If an argument of redis.call is a number, Redis prints it as a double. This keeps the
--- digits, but takes twice as long as text().
+-- Returns a whole number as text. Lua's tostring() and `..` lose digits of large numbers. Redis
+-- would print a number that is an argument of redis.call with all digits, but that takes twice as
+-- long.
 local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as text for the score of a sorted set. text() cannot convert infinity.
+-- Returns a due time as the text of a sorted set's score. Infinity, which text() cannot convert, is
+-- a task that waits for a move.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -90,17 +96,19 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- An id of a new task has no zero byte, since it would end the id in C.
+-- Returns whether a new task may have this id. A zero byte would end the id in C.
 local function is_new_id(id)
     return is_id(id) and not find(id, '%z')
 end
 
--- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, call and
--- `every`. The stage is `w` for a waiting task, whose `rest` is its data, and `r` for a task in the
--- stream, whose `rest` is its entry. A record that begins with `c` waits too, was never in the
--- stream, and names the call that put it. The records of a periodic task begin with `p` and `q` in
--- place of `w` and `r`, and have `every`: the interval, and behind an @ the time of the period if
--- the task's due time is another, after a retry. Returns nil for a damaged record.
+-- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, call
+-- and `every`; nil if the record is damaged.
+--
+-- A task that waits has the stage `w`, and its data in `rest`. One that is in the stream has the
+-- stage `r`, and its entry's id in `rest`. A record that begins with `c` also waits; it was never
+-- in the stream, and has the number of the call that put it. Records of periodic tasks begin with
+-- `p` and `q` instead of `w` and `r`, and have `every`: the interval, and after a retry, which
+-- gives the task another due time, an @ and the time of its period.
 local function parse(record)
     record = record or ''
     local put_us, at = match(record, '^c(%d+):()')
@@ -118,8 +126,8 @@ local function parse(record)
     end
 end
 
--- Returns a task's record, made of its fields. The arguments `attempts` and `put` are text; `every`
--- is nil for a task that is not periodic.
+-- Returns a task's record with these fields. `attempts` and `put` are text; `every` is nil if the
+-- task is not periodic.
 local function record_of(stage, attempts, put, rest, every)
     if every then
         return (stage == 'w' and 'p' or 'q') .. attempts .. ':' .. put .. ':' .. every .. ':' .. rest
@@ -127,8 +135,8 @@ local function record_of(stage, attempts, put, rest, every)
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
--- Returns the number of attempts plus one, as text. Most attempts are first attempts. For a first
--- attempt next_attempt() returns a constant, and so avoids format(), which takes 0.2 us.
+-- Returns the number of attempts plus one, as text. Most attempts are the first, for which a
+-- constant saves the 0.2 us of format().
 local function next_attempt(attempts)
     return attempts == '0' and '1' or text(attempts + 1)
 end
@@ -147,9 +155,8 @@ local function settings(state)
     return found
 end
 
--- Returns the due time for the argument `when`. With the flag `a`, `when` is a time. Without the
--- flag `a`, `when` is a delay. Returns nil if `when` is not a number, and false if the due time is
--- out of range.
+-- Returns the due time for the argument `when`, which is a delay, or with the flag `a` a time.
+-- Returns nil if it is not a number, and false if the due time is out of range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
@@ -164,7 +171,7 @@ local function due_of(when, flags, now)
     return due <= LAST_US and due
 end
 
--- Returns a due time for use in a reply. In a reply, a due time of -1 means never.
+-- Returns a due time as a reply shows it, where -1 means never.
 local function reply_of(due)
     return due == math.huge and -1 or due
 end
@@ -176,13 +183,12 @@ local function prefix(state)
     return sub(state, 1, -6)
 end
 
--- Prepares ring() for a task due at `due`. Returns the relays to wake, in order, and the time `at`
--- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
--- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
--- time `at` is never earlier than now, because a promise of a past time counts as broken. If
--- look_by is long past, the relays that promised it are dead or hang: `at` is now, and `dead` is
--- true. ring() must not fail, so its keys are read here, and its right to the channels is asked
--- for, which Redis 7 gives no new user.
+-- Prepares ring() for a task that is due at `due`. Returns nil if a relay has promised to look in
+-- time (look_by). Otherwise returns the relays to wake, in their order, and `at`, the time by which
+-- one must look. That is never before now, because a promise of a past time counts as broken. If
+-- look_by is absent, no relay has promised anything. If it is long past, the relays that promised
+-- are dead or hang; then `at` is now and `dead` is true. ring() must not fail, so its keys are read
+-- here, and here the user's right to the channels is checked, which Redis 7 gives to no new user.
 local function find_seats(look_by, state, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     local dead = now > promised + OVERDUE_US
@@ -199,17 +205,16 @@ local function find_seats(look_by, state, seats, due, now)
     return {at = at, relays = relays, dead = dead}
 end
 
--- Returns as text look_by, the fence of a holder, which is the field with the holder's name, and the
--- layout's version.
+-- Returns, as text, look_by, the fence of a holder (the field with his name) and the layout's
+-- version.
 local function look_by_of(state, holder)
     local told = redis_call('HMGET', state, 'look_by', holder or '', 'version')
     return told[1], told[2], told[3]
 end
 
--- Publish a bell to the first two relays that are subscribed. A bell is a message that asks for a
--- call of timerhub_look at `due`. Remove a relay that is not subscribed from the key `seats`,
--- because the relay's connection is closed. Returns the number of relays that received the bell
--- message.
+-- Publishes a bell, which asks for a look at `due`, to the first two relays that are subscribed. A
+-- relay that is not has lost its connection, so its seat is removed. Returns how many relays have
+-- received the bell.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -227,8 +232,8 @@ local function ring_seats(state, seats, found, due)
 end
 
 -- Wakes relays for found.at. A relay that hangs still receives its bell, because its connection is
--- open. Therefore an overdue promise stays as it is, so that the relay which looks finds it broken,
--- and all relays are woken.
+-- open. So a promise that is long overdue is left as it is: the relay that looks next finds it
+-- broken. And all relays are woken.
 local function ring(state, seats, found)
     if not found then
         return
@@ -243,8 +248,8 @@ end
 
 -- ---- entries of the stream of ready tasks ----
 
--- Returns whether the entry id `a` is less than the entry id `b`. An entry id is a pair of numbers,
--- which may have more digits than a double holds.
+-- Returns whether the entry id `a` is below `b`. An entry id is a pair of numbers, which may have
+-- more digits than a double holds.
 local function is_below(a, b)
     local a_ms, a_seq = match(a, '^0*(%d-)%-0*(%d-)$')
     local b_ms, b_seq = match(b, '^0*(%d-)%-0*(%d-)$')
@@ -254,8 +259,8 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- Returns the id of the last entry that the consumer group has delivered, or nil if the group does
--- not exist.
+-- Returns the id of the last entry that was delivered to a consumer, or nil if the consumer group
+-- does not exist.
 local function last_delivered(ready)
     if redis_call('EXISTS', ready) == 0 then
         return nil
@@ -271,8 +276,8 @@ local function pending_of(ready, entry)
     return redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
--- Returns the state of an entry. The state is 'undelivered', 'taken', or 'finished'. A consumer
--- finishes an entry by a plain XACK.
+-- Returns whether an entry is 'undelivered', 'taken' or 'finished'. It is finished if a consumer
+-- has acknowledged it by a plain XACK.
 local function find_entry(ready, entry)
     local last = last_delivered(ready)
     if last and pending_of(ready, entry) then
@@ -284,8 +289,8 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- Returns the fields `id`, `due` (as text), `n`, `data` and, of a periodic task, `every` of an entry.
--- Returns nil if the entry is missing, or if another program has written it.
+-- Returns the fields `id`, `due` (as text), `n`, `data` and, of a periodic task, `every` of an
+-- entry. Returns nil if there is no entry, or if another program has written it.
 local function entry_fields(entry)
     local fields = entry and entry[2]
     if fields and (#fields == 8 or (#fields == 10 and fields[9] == 'every')) and
@@ -298,8 +303,8 @@ local function read_entry(ready, entry)
     return redis_call('XRANGE', ready, entry, entry)[1]
 end
 
--- Add an entry to the stream of ready tasks. The argument `attempts` is text. Returns the entry's
--- id, or an error, which is a table.
+-- Adds an entry to the stream of ready tasks. `attempts` is text. Returns the entry's id, or an
+-- error, which is a table.
 local function add_entry(ready, id, due, attempts, data, every)
     if every then
         return redis_pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data,
@@ -308,8 +313,8 @@ local function add_entry(ready, id, due, attempts, data, every)
     return redis_pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
--- Add an entry to the key `dead`, the stream of parked tasks. If Redis refuses the entry, returns an
--- error, which is a table. The oldest entries, which this may cut off, are counted.
+-- Adds an entry to the key `dead`, the stream of parked tasks. That may cut off its oldest entries,
+-- which are counted. Returns an error, which is a table, if Redis refuses the entry.
 local function bury(dead, most, id, due, attempts, why, data)
     local before = redis_pcall('XLEN', dead)
     local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
@@ -328,10 +333,10 @@ local function acknowledge(ready, entry)
     redis_call('XDEL', ready, entry)
 end
 
--- Remove a task that has ended, and note its id in the key `past`. The queue refuses further puts
--- of this id until past_us have passed since the task's put. Therefore a client can repeat a put
--- whose reply was lost, and the repeated put changes nothing. The other arguments are a command that
--- withdraws the task. If a key has the wrong type, changes nothing and returns the error, a table.
+-- Removes a task that has ended. The arguments behind `now` are the command that withdraws the
+-- task. The queue refuses further puts of this id until past_us after the put, so that a client can
+-- repeat a put whose reply was lost. The key `past` has these ids. If a key has the wrong type,
+-- changes nothing and returns the error, a table.
 local function finish(task, past, id, put, past_us, now, ...)
     local refused_until = put + past_us
     local noted = refused_until > now and redis_pcall('ZADD', past, text(refused_until), id)
@@ -352,8 +357,8 @@ local function past_us_of(state, holder)
     return told[1] or DEFAULT.past_us, told[2], told[3]
 end
 
--- Returns 0, and the stage, put time, `rest` and `every` of a task's record, or an error. The
--- argument `delivery` is nil, or the id of the entry that must be the task's latest delivery.
+-- Returns 0, and the stage, put time, `rest` and `every` of a task's record, or an error. If
+-- `delivery` is not nil, it must be the id of the entry of the task's latest delivery.
 local function find_task(task, id, delivery)
     if not is_id(id) or delivery == '' then
         return EINVAL
@@ -377,22 +382,23 @@ end
 
 -- ---- the life that a change belongs to ----
 
--- Returns the reply that refuses to find or to change a task: `code`, unless the keys have a later
--- layout, which this file can't read.
+-- Returns the reply that refuses to find or change a task: `code`, or -EOPNOTSUPP if the keys have
+-- a later layout, which this file cannot read.
 local function refuse(state, code)
     local version = redis_call('HGET', state, 'version')
     return {(tonumber(version or nil) or 0) > LAYOUT and EOPNOTSUPP or code}
 end
 
--- A holder's name is a field of `state`, so it begins as no other field does.
+-- Returns whether a holder's name is valid. The name becomes a field of `state`, so it begins as no
+-- other field does.
 local function is_holder(holder)
     return is_id(holder) and find(holder, '^%d+%-') ~= nil
 end
 
--- Returns nil if a change may be made, or the reply that refuses it. `limit` is the time at which the
--- caller gives up. `holder` is the caller's name; `fence` is the smallest epoch of this holder that
--- is still heard (timerhub_fence). So no command that lay in the network changes anything after its
--- call has returned. `version` is the layout's.
+-- Returns nil if a change may be made, or the reply that refuses it. So a command that was held up
+-- in the network changes nothing after its call has returned. `limit` is the time at which the
+-- caller gives up, and `holder` the caller's name. `fence` is the smallest epoch of this holder
+-- that is still heard (timerhub_fence). `version` is the layout's.
 local function refusal_of_late(now, limit, holder, epoch, fence, version)
     if version and tonumber(version) > LAYOUT then
         return {EOPNOTSUPP}
@@ -408,8 +414,8 @@ local function refusal_of_late(now, limit, holder, epoch, fence, version)
     end
 end
 
--- Ends the changes of a holder's earlier epochs that have not arrived yet. The fence is forgotten at
--- `limit`, the largest time at which one of them gives up.
+-- Refuses from now on the changes of a holder's earlier epochs, which may still be on their way.
+-- The fence is forgotten at `limit`, when the last of their callers has given up.
 -- Keys: `state`, `seen`.
 -- Arguments: `holder`, `epoch`, `until`.
 local function fence(keys, args)
@@ -427,7 +433,7 @@ end
 
 -- ---- functions of producers ----
 
--- Returns the record of a put. `stamp` is the time now as text.
+-- Returns the record of a new task. `stamp` is the time now as text.
 local function new_record(stamp, call, data, every)
     if every then
         return record_of('w', '0', stamp, data, every)
@@ -435,8 +441,8 @@ local function new_record(stamp, call, data, every)
     return call and 'c' .. stamp .. ':' .. call .. data or record_of('w', '0', stamp, data)
 end
 
--- Insert a task. If `flags` has an `r`, the call may also replace a waiting task. If the waiting task
--- was put by this very call, whose answer was lost, the reply is 0.
+-- Inserts a task. With an `r` in `flags` it may also replace a task that waits. If the waiting task
+-- was put by this very call, whose reply was lost, the reply is 0.
 local function insert(keys, id, due, flags, data, now, look_by, call, every)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, state, seats, due, now)
@@ -462,8 +468,8 @@ local function insert(keys, id, due, flags, data, now, look_by, call, every)
     return {0, reply_of(due), now}
 end
 
--- Check the arguments of a put. Returns 0, the due time of the task, and the interval of a periodic
--- task as text, or an error.
+-- Checks the arguments of a put. Returns 0, the due time, and the interval of a periodic task as
+-- text, or an error.
 local function read_put(id, when, flags, data, call, now)
     if not is_new_id(id) or not data or (call and #call ~= CALL) then
         return EINVAL
@@ -486,15 +492,15 @@ local function read_put(id, when, flags, data, call, now)
     return 0, due, every
 end
 
--- Notes that the queue has periodic tasks, whose records programs of layout 2 can't read.
+-- Notes that the queue has periodic tasks, whose records programs of layout 2 cannot read.
 local function note_periodic(state, version)
     if (tonumber(version or nil) or 0) < LAYOUT_PERIODIC then
         redis_call('HSET', state, 'version', LAYOUT_PERIODIC)
     end
 end
 
--- Returns the settings tasks_max and data_max, and as text look_by, the fence of a holder and the
--- layout's version.
+-- Returns tasks_max and data_max, and as text look_by, the fence of a holder and the layout's
+-- version.
 local function limits_of(state, holder)
     local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '',
         'version')
@@ -503,7 +509,8 @@ local function limits_of(state, holder)
 end
 
 -- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that
--- have expired since the last look matter only if there is no room for `count` tasks.
+-- have expired since the last look are subtracted only if there is no room for `count` tasks
+-- otherwise.
 local function room_of(task, past, tasks_max, count, now)
     local past_count = redis_call('ZCARD', past)
     local room = tasks_max - past_count - redis_call('HLEN', task)
@@ -513,10 +520,10 @@ local function room_of(task, past, tasks_max, count, now)
     return room, past_count
 end
 
--- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
--- still fit in the queue. If the argument `refused_until` is a time as text, the id's task has ended,
--- and a put of the id is refused until this time. With the flag `r` it puts the id anew, unless the
--- put may be a repeated one (flag `d`), whose first sending may have put the task that has ended.
+-- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit in the
+-- queue. If the id's task has ended, a put of the id is refused until `refused_until`, a time as
+-- text. With the flag `r` it succeeds all the same, unless it is a repeated one (flag `d`), whose
+-- first sending may have put the task that has ended.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     if refused_until and tonumber(refused_until) > now and
         (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
@@ -531,7 +538,7 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Puts a task. `call` is CALL bytes that no other put of this id has.
+-- Puts a task. `call` has CALL bytes, which no other put of this id has.
 -- Keys: `due`, `task`, `state`, `seats`, `past`.
 -- Arguments: `id`, `when`, `flags`, `data`, optionally `until`, `holder`, `epoch`, `call`.
 local function put(keys, args)
@@ -566,8 +573,8 @@ local function put(keys, args)
     return reply
 end
 
--- Puts several tasks, at most PUTS, and makes each read and write of a key once for all. The reply is
--- 0, the time now, and a result code and a due time for each task.
+-- Puts several tasks, at most PUTS. Each key is read and written once for all of them. The reply is
+-- 0, the time now, and for each task a result code and a due time.
 -- Keys: `due`, `task`, `state`, `seats`, `past`.
 -- Arguments: `holder`, `epoch`, and for each put `id`, `when`, `flags`, `data`, `until`, `call`.
 local function puts(keys, args)
@@ -671,8 +678,8 @@ local function cancel(keys, args)
     return finish(task, past, id, put_us, past_us, now, command, key, member) or {result}
 end
 
--- Returns 0, and the attempts and data of an undelivered entry. If the entry cannot be withdrawn,
--- because it was delivered or is missing, returns the error.
+-- Returns 0, and the attempts and data of an entry that was not delivered yet, or the error if it
+-- was delivered or is missing.
 local function find_undelivered(ready, entry)
     local where = find_entry(ready, entry)
     if where == 'taken' then
@@ -732,8 +739,9 @@ end
 
 -- ---- functions of consumers ----
 
--- Makes a periodic task wait for its next period, with 0 attempts. The entry is of the task's latest
--- delivery, which stands for `periods` periods, or for those that have passed.
+-- Makes a periodic task wait for its next period, with 0 attempts. `entry` is that of the task's
+-- latest delivery, which stands for `periods` periods or, if that is nil, for those that have
+-- passed.
 local function begin_period(keys, id, put_us, entry, every, periods, now)
     local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
     local seats = keys[6] or prefix(state) .. 'seats'
@@ -758,7 +766,7 @@ local function begin_period(keys, id, put_us, entry, every, periods, now)
     return {0, reply_of(due), now}
 end
 
--- Ends a task that is done, or this period of a periodic one.
+-- Ends a task that is done, or the present period of a periodic task.
 -- Keys: `due`, `task`, `ready`, `state`, `past`, optionally `seats`.
 -- Arguments: `id`, `entry`, optionally `until`, `holder`, `epoch`, `periods`.
 local function done(keys, args)
@@ -793,11 +801,11 @@ local function id_below(entry)
     return ms .. '-' .. text(seq - 1)
 end
 
--- Returns an entry that was delivered but that nobody has seen to the stream, with its due time and
--- its attempts. If the entries behind it are still undelivered, the group goes back by this one
--- entry, so that it keeps its place. Nobody can be blocked in a read then. Otherwise it is added
--- anew: at the end of the stream, which is its place if nothing is behind it, and where a blocked
--- reader gets it at once. Returns nil, or the error with which Redis refuses the entry.
+-- Gives back an entry that was delivered but that no caller has seen, with its due time and
+-- attempts. If entries behind it are still undelivered, the group is set back by this one entry, so
+-- that it keeps its place; nobody can be blocked in a read then. Otherwise it is added anew at the
+-- end of the stream. That is its place if nothing is behind it, and a blocked reader gets it at
+-- once. Returns nil, or the error with which Redis refuses the entry.
 local function give_back(task, ready, id, put_us, entry, due, attempts, data, every)
     local last = last_delivered(ready)
     local behind = redis_call('XRANGE', ready, '(' .. entry, '+', 'COUNT', 1)[1]
@@ -821,13 +829,13 @@ local function put_off(due_key, task, ready, id, put_us, entry, due, attempts, d
     acknowledge(ready, entry)
 end
 
--- Returns `every` of a task that gets another due time than its period has.
+-- Returns `every` of a task that gets another due time than that of its period.
 local function every_after_retry(every, was_due)
     return every and (find(every, '@', 1, true) and every or every .. '@' .. was_due)
 end
 
--- Moves a taken task to the key `dead`. The keys begin as those of retry and park. Returns nil, or the
--- error with which Redis refuses the entry in `dead`; then nothing has changed.
+-- Moves a taken task to the key `dead`. `keys` begins like the keys of retry and park. Returns nil,
+-- or the error with which Redis refuses the entry, and then nothing has changed.
 local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data)
     local buried = bury(dead, conf.dead_max, id, due, attempts, why, data)
     if type(buried) == 'table' then
@@ -838,7 +846,8 @@ local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts,
     acknowledge(keys[3], entry)
 end
 
--- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: see give_back().
+-- Gives a taken task back to the queue, to be due again after a delay. If `untaken` is 1, no caller
+-- has seen the task: see give_back().
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
 -- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`, `untaken`.
 local function retry(keys, args)
@@ -887,7 +896,7 @@ local function retry(keys, args)
     return {0, reply_of(due), now, 0}
 end
 
--- Parks a taken task: it is delivered no more, and an operator may revive it.
+-- Parks a taken task: it is not delivered any more until an operator revives it.
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `dead`.
 -- Arguments: `id`, `entry`, `reason`, optionally `until`, `holder`, `epoch`.
 local function park(keys, args)
@@ -938,14 +947,14 @@ end
 
 -- ---- timerhub_look: moves due tasks and ends leases ----
 
--- Returns a table of the keys `due`, `task`, `ready`, `dead`, `past`, `state`, `seats` and `seen`,
+-- Returns the keys `due`, `task`, `ready`, `dead`, `past`, `state`, `seats` and `seen` in a table
 -- by name.
 local function names(keys)
     return {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7], seen = keys[8]}
 end
 
--- Create the queue if the queue does not exist or was deleted.
+-- Creates the queue if it does not exist, or was deleted.
 local function begin(ready, state, conf)
     if not conf.version then
         redis_pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
@@ -953,8 +962,8 @@ local function begin(ready, state, conf)
     end
 end
 
--- Remove ids whose time has passed from the key `past`. Remove relays whose time has passed from
--- the key `seen`. Returns whether `past` still has ids whose time has passed.
+-- Removes from `past` the ids, and from `seen` the relays and fences, whose time has passed, a
+-- bounded number at a time. Returns whether more ids in `past` are left.
 local function forget(q, now)
     local count = redis_call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -969,10 +978,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- If an id of the key `due` has no record of a waiting task, remove the id from `due`. Another
--- program has added the id, which would block the ids behind it. If the id's task is not in the
--- stream, the id's record goes to the key `dead`. If Redis refuses the entry in `dead`, keep the
--- record and set the due time to never.
+-- Removes an id of the key `due` that has no record of a waiting task. Another program has added
+-- it, and it would block the ids behind it. Unless the id's task is in the stream, its record goes
+-- to the key `dead`. If Redis refuses that, the record stays, with a due time of never.
 local function set_aside(q, conf, id, due, record, stage)
     redis_call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -988,8 +996,8 @@ local function set_aside(q, conf, id, due, record, stage)
     redis_call('HDEL', q.task, id)
 end
 
--- Count a task's lateness in the histogram. Bucket i counts a lateness from 2^i ns up to but not
--- including 2^(i+1) ns. Bucket 0 also counts a lateness of 0.
+-- Counts how late a task was. Bucket i counts from 2^i ns up to, but not including, 2^(i+1) ns;
+-- bucket 0 also counts 0.
 local function note_late(sum, late_us)
     local _, exponent = math.frexp(late_us * 1000)
     local bucket = exponent > 1 and exponent - 1 or 0
@@ -998,9 +1006,9 @@ local function note_late(sum, late_us)
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- Move a chunk of due tasks into the stream. The array `heads` has ids and due times as text. The
--- chunk begins at index `from` and ends at `last`. Returns the bytes of the chunk's data. If Redis
--- refuses an entry, sets sum.refusal to the error.
+-- Moves the due tasks heads[from] to heads[last] into the stream. `heads` has their ids and due
+-- times in turn, as text. Returns how many bytes of data they have. If Redis refuses an entry,
+-- sum.refusal becomes the error.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -1027,21 +1035,21 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     end
     if size > 0 then
         redis_call('HSET', q.task, unpack(values))
-        -- The moved tasks are the first elements of the key `due`, because set_aside() has removed
-        -- all other ids between them.
+        -- The moved tasks are the first elements of `due`, because set_aside() has removed the
+        -- others between them.
         redis_call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
     sum.moved = sum.moved + size / 2
     return bytes
 end
 
--- Returns how many records or entries to read at a time, so that their data is about LOOK_BYTES.
+-- Returns how many records or entries to read at a time, so that their data has about LOOK_BYTES.
 local function chunk_of(conf)
     return math.max(1, math.min(CHUNK, math.floor(LOOK_BYTES / math.max(1, conf.data_max))))
 end
 
--- Move up to `batch` due tasks into the stream. Stop after the chunk with which the moved data
--- reaches LOOK_BYTES. Returns whether there may be more due tasks.
+-- Moves up to `batch` due tasks into the stream, but stops after the chunk with which their data
+-- reaches LOOK_BYTES. Returns whether more tasks may be due.
 local function promote(q, conf, now, batch, sum)
     local heads = redis_call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
@@ -1061,10 +1069,10 @@ end
 
 -- ---- leases that have ended, and entries that a plain XACK has left ----
 
--- Handle an entry whose lease has ended. Add the entry's task to the stream once more. If the task
--- has had attempts_max attempts, add it to the key `dead` instead of the stream. If Redis refuses
--- the entry in `dead`, add the task to the stream. If the entry is not its task's latest entry, add
--- it only to `dead`. Returns whether the old entry can be deleted.
+-- Handles an entry whose lease has ended: adds its task to the stream once more, or if it has had
+-- attempts_max attempts, to the key `dead`. If Redis refuses the latter, it goes to the stream all
+-- the same. An entry that is not its task's latest goes to `dead` only. Returns whether the old
+-- entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current, _, every = parse(redis_call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -1099,8 +1107,8 @@ local function end_lease(q, conf, now, sum, entry)
     if attempts then
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
-        -- Another program has written the entry. Add the entry to the key `dead`, so that the
-        -- author of the other program can find the entry.
+        -- Another program has written the entry. It goes to the key `dead`, so that its author can
+        -- find it there.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis_call('HINCRBY', q.state, 'orphans', 1)
@@ -1111,16 +1119,16 @@ local function end_lease(q, conf, now, sum, entry)
     return data and #data or 0
 end
 
--- End the expired leases of pending entries, from the entry at which the last timerhub_look
--- stopped. Returns the entry from which to continue, or nil at the end. Every pending entry is
--- checked: consumers extend leases, so an earlier entry's lease may end after a later one's.
+-- Ends the expired leases of pending entries, from the entry at which the last look stopped. Every
+-- pending entry is checked, because consumers extend leases, so that an earlier entry's lease may
+-- end after a later one's. Returns the entry from which to continue, or nil at the end.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms, bytes = math.ceil(conf.lease_us / 1000), 0
     local pending = redis_call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
     for _, one in ipairs(pending) do
         if one[3] == 0 and tonumber(match(one[1], '^%d+')) * 1000 > now then
-            -- The clock was set back after the entry was delivered, and its lease would last as much
-            -- longer: begin it anew.
+            -- The clock was set back after the entry was delivered, and its lease would last longer
+            -- by as much. So begin it anew.
             redis_call('XCLAIM', q.ready, GROUP, one[2], 0, one[1], 'JUSTID')
         end
         if one[3] >= lease_ms and not sum.refusal then
@@ -1133,8 +1141,9 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Delete the entries and records that a plain XACK has left, up to the first pending entry. XRANGE
--- copies data, so it reads no pending entry. Returns whether there may be more to delete.
+-- Deletes the entries and records that a plain XACK has left, up to the first pending entry.
+-- Pending entries are not read, because XRANGE copies their data. Returns whether there may be more
+-- to delete.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis_call('XPENDING', q.ready, GROUP)[2]
@@ -1162,8 +1171,8 @@ local function sweep_acked(q, conf, now, sum)
     return last ~= nil
 end
 
--- Delete the consumers of the group that have been idle for a day. A consumer that has pending
--- entries stays, because XGROUP DELCONSUMER would lose the entries.
+-- Deletes the consumers of the group that have been idle for a day. One that has pending entries
+-- stays, because XGROUP DELCONSUMER would lose them.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis_call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -1177,8 +1186,8 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Sweep the stream: end leases, delete acknowledged entries, and delete idle consumers. Returns the
--- time of the next sweep, or nil if no sweep is needed until a task is moved into the stream.
+-- Sweeps the stream: ends leases, and deletes acknowledged entries and idle consumers. Returns the
+-- time of the next sweep, or nil if none is needed before another task is moved into the stream.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis_pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -1200,8 +1209,8 @@ end
 
 -- ---- seats: the registered relays and their ranks ----
 
--- Returns the score with which a new relay is added to the key `seats`. The score depends on the
--- queue's name, so that different queues have different first relays.
+-- Returns the score with which a new relay is added to the key `seats`. It depends on the queue's
+-- name, so that different queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -1210,10 +1219,11 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- If the calling relay is not registered, register it in the key `seats`. A promise is broken if it
--- is absent, one grace past, or further ahead than the horizon. If it is broken, each relay of a
--- lower rank gets 1 more. Seated relays' scores lie within 1, so this puts it behind the caller; a
--- newcomer may be lower, and need several looks. Returns the rank of the calling relay.
+-- Registers the calling relay in the key `seats`, unless it is there already, and returns its rank.
+-- If the promise (look_by) is broken, each relay of a lower rank gets 1 more. It is broken if it is
+-- absent, one grace past, or further ahead than the horizon. The scores of seated relays lie within
+-- 1, so this puts those relays behind the caller; a newcomer may have a lower score, and then
+-- several looks are needed.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis_call('ZRANK', q.seats, relay)
     if not rank then
@@ -1230,10 +1240,9 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Record in the key `seen` that a relay is alive. The record expires after four times the relay's
--- longest sleep, and is renewed when half of its time has passed. Each renewal also stores the
--- relay's argument `info`. A call that moved tasks writes to Redis anyway, so this call also stores
--- `info`.
+-- Notes in the key `seen` that a relay is alive, for four times its longest sleep. The note is
+-- renewed when half of that time has passed. Each renewal also stores the relay's argument `info`,
+-- and so does a look that has moved tasks, because it writes to Redis anyway.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -1245,9 +1254,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Returns how long a relay must wait until its next call of timerhub_look. The relay of rank 0
--- promises the time of its next call, in look_by. A relay of a higher rank waits longer than the
--- relay of the previous rank.
+-- Returns how long a relay must wait until its next look. The relay of rank 0 promises the time of
+-- that in look_by. A relay of a higher rank waits longer than the relay before it.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace, paused)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -1262,8 +1270,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace, paused)
     return first - now
 end
 
--- Read all keys of timerhub_look, so that a key of the wrong type fails before any effect. Returns
--- the length of the stream.
+-- Reads all keys of a look, so that one of the wrong type fails before anything has changed.
+-- Returns the length of the stream.
 local function check_types(q)
     redis_call('ZCARD', q.due)
     redis_call('HLEN', q.task)
@@ -1295,8 +1303,8 @@ local function set_sweep(q, was, sweep_at)
     end
 end
 
--- Move due tasks into the stream, and sweep the stream if the time of the next sweep has come.
--- Returns when to sweep next, and whether there may be more due tasks.
+-- Moves due tasks into the stream, and sweeps the stream if it is time to. Returns when to sweep
+-- next, and whether more tasks may be due.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
     local more = not conf.paused and promote(q, conf, now, batch, sum)
     local next_at = sweep_at
@@ -1310,7 +1318,7 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
     return next_at, more
 end
 
--- Moves due tasks into the stream and ends leases.
+-- Polls the queue: moves due tasks into the stream, and ends leases.
 -- Keys: all keys of the queue.
 -- Arguments: `relay`, `batch`, `horizon`, `grace`, `info`.
 local function look(keys, args)
@@ -1371,7 +1379,7 @@ local function leave(keys, args)
     return {0}
 end
 
--- Removes a consumer that ends, if no entry is delivered to it.
+-- Removes a consumer that ends, unless entries are delivered to it.
 -- Keys: `ready`, `state`.
 -- Argument: `consumer`.
 local function forget_consumer(keys, args)
@@ -1391,7 +1399,7 @@ end
 
 -- ---- the queue's settings ----
 
--- Returns a table of the settings that the array `args` has as alternating names and values. If a
+-- Returns the settings that the array `args` has as alternating names and values, in a table. If a
 -- name or value is not valid, returns nil and an error.
 local function wanted_settings(args)
     local known, wanted = {}, {}
@@ -1412,8 +1420,8 @@ local function wanted_settings(args)
     return wanted
 end
 
--- Creates the queue if it does not exist, and changes the named settings. The settings `shards` and
--- `shard` never change. If an argument would change `shards` or `shard`, the reply is -EEXIST.
+-- Creates the queue if it does not exist, and changes the named settings. The reply is -EEXIST if
+-- `shards` or `shard` would change, which they never may.
 -- Keys: `ready`, `state`.
 -- Arguments: optionally the word `until` and the time `until`, then pairs of a setting's name and
 -- value.
@@ -1444,8 +1452,8 @@ local function create(keys, args)
     if not last_delivered(ready) then
         redis_call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
     end
-    -- Writes on each connect: a WAIT then also covers what earlier connections of this client
-    -- changed.
+    -- This writes on each connect, so that a WAIT also covers what earlier connections of this
+    -- client have changed.
     redis_call('HSET', state, 'version', conf.version or LAYOUT_FIRST)
     for name, value in pairs(wanted) do
         redis_call('HSET', state, name, text(value))
@@ -1463,8 +1471,8 @@ local function version()
     return {0, VERSION}
 end
 
--- Returns the keys of a function, or nil if the caller gave wrong keys. The caller gives each key,
--- or only the queue's name in braces.
+-- Returns the keys of a function, or nil if they are wrong. The caller gives each key, or only the
+-- queue's name in braces.
 local function keys_of(keys, parts)
     if #keys >= #parts then
         return keys
@@ -1492,9 +1500,8 @@ end
 
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
--- Functions with the flag allow-oom work even if the memory of Redis is full, because they free
--- memory or need little. Of the functions that write, only timerhub_put and timerhub_puts lack the
--- flag allow-oom.
+-- Functions with the flag allow-oom work even if Redis's memory is full, because they free memory
+-- or need little. Of those that write, only timerhub_put and timerhub_puts lack the flag.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)

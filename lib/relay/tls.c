@@ -43,7 +43,7 @@ static bool is_about_certificates(int alert)
 	       alert == SSL_AD_CERTIFICATE_REQUIRED;
 }
 
-/* Returns the errno of OpenSSL's last error, and notes its words. */
+/* Returns the errno for OpenSSL's last error, and notes what the errno does not say. */
 static int failure_of(const struct tls *tls)
 {
 	unsigned long error = ERR_peek_last_error();
@@ -93,7 +93,7 @@ static int load_certificates(SSL_CTX *context, const struct address_tls *how)
 	return 0;
 }
 
-/* Sets the name or the IP address that the certificate must contain. */
+/* Sets the host name or IP address that the server's certificate must contain. */
 static int set_name(SSL *ssl, const char *host)
 {
 	unsigned char ip[sizeof(struct in6_addr)];
@@ -137,7 +137,10 @@ int tls_open(struct tls **ret_tls, const struct address *address)
 
 	if (!tls)
 		return -ENOMEM;
-	/* At exit OpenSSL would free what a relay that is still open goes on to use. */
+	/*
+	 * Keep OpenSSL from freeing its data at exit, because a relay that is still open goes on to
+	 * use it.
+	 */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	ERR_clear_error();
 	result = prepare(tls, address);
@@ -166,8 +169,8 @@ int tls_put(struct tls *tls, const void *sealed, size_t len)
 }
 
 /*
- * Returns what the result of a call of OpenSSL means: 0 if it waits for bytes of the server, or an
- * error.
+ * Returns what a call of OpenSSL that has stored no bytes means: 0 if it waits for more from the
+ * server, or an error.
  */
 static int waits(const struct tls *tls, int count)
 {

@@ -20,26 +20,27 @@ struct tls;
 int tls_open(struct tls **ret_tls, const struct address *address);
 void tls_close(struct tls *tls); /* the argument `tls` may be NULL */
 
-/* Takes bytes that the server has sent. Returns 0 or -ENOMEM. */
+/* Takes encrypted bytes that the server has sent. Returns 0 or -ENOMEM. */
 int tls_put(struct tls *tls, const void *sealed, size_t len);
 
 /*
- * Goes on with the handshake, and after it decrypts. Returns the number of bytes stored in `plain`,
- * 0 if more must come from the server first, -EHOSTUNREACH if the server has ended the connection,
- * or an error of the handshake.
+ * Continues the TLS handshake, and once that has ended, decrypts what tls_put() was given. Returns
+ * the number of bytes stored in `plain`, 0 if the server must send more first, -EHOSTUNREACH if it
+ * has ended the connection, or an error of the handshake.
  */
 int tls_get(struct tls *tls, void *plain, size_t len);
 
 /*
- * Appends to `sealed` what must be sent now. That is the next part of the handshake, or some of
- * `plain`, which is then removed there. Returns 0 or an error of the handshake.
+ * Appends to `sealed` what must be sent next: a part of the handshake, or once that has ended,
+ * bytes of `plain` in encrypted form, which are removed from `plain`. Returns 0 or an error of the
+ * handshake.
  */
 int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
 
-/* Returns whether the handshake has ended well, so that tls_seal() takes bytes. */
+/* Returns whether the handshake has succeeded, so that tls_seal() encrypts. */
 bool tls_is_ready(const struct tls *tls);
 
-/* Returns whether tls_seal() would append bytes even if nothing is to be encrypted. */
+/* Returns whether TLS itself has something to send, even if there is nothing to encrypt. */
 bool tls_has_output(const struct tls *tls);
 
 #endif

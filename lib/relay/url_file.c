@@ -13,7 +13,7 @@
 
 #define LINE_MAX_BYTES 65536 /* addresses of many servers, with their passwords */
 
-/* Reads the first line of a file. */
+/* Reads the first line of a file into memory that the caller frees. */
 static int read_line(const char *path, char **ret_line)
 {
 	int fd = DESCRIPTOR_ABOVE_STDIO(open(path, O_RDONLY | O_CLOEXEC)), result = 0;

@@ -11,15 +11,15 @@
 #include "relay/address.h"
 
 /*
- * Stores the list of addresses that `redis` gives, which is its own text or the first line of a
- * file, in *ret_list. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file
- * is empty, or the kernel's error.
+ * Stores in *ret_list the list of addresses: `redis` itself, or for "@path" the first line of that
+ * file. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file is empty, or
+ * the kernel's error.
  */
 int url_file_open(const char *redis, const char **ret_list, char **ret_text);
 
 /*
- * Reads user and password of an address again if it came from a file. Returns true if they have
- * changed, so that another login may succeed.
+ * Reads user and password of an address again, if the address came from a file. Returns true if
+ * they have changed, so that it is worth logging in again.
  */
 bool url_file_renew(struct address *address);
 

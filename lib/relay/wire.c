@@ -32,7 +32,7 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
-	/* the reply to an ASKING has come, and the next one is that to its command */
+	/* The reply to an ASKING was skipped, and the next one is that to the command behind it. */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
@@ -41,8 +41,8 @@ struct wire {
 /* ---- connect ---- */
 
 /*
- * Returns the errno of a refused connect. It is never -ENOENT, which would mean that a task is
- * missing.
+ * Returns the errno for a refused connect. It is never -ENOENT, which callers take to mean that a
+ * task is missing.
  */
 static int refusal(int error)
 {
@@ -51,7 +51,11 @@ static int refusal(int error)
 
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
-	/* SIGPIPE would end a program that writes to a TCP socket without a connection */
+	/*
+	 * Free numbers below 3 are held by unconnected datagram sockets meanwhile. If the program
+	 * writes to one of them by mistake, that only fails, while a TCP socket that is not
+	 * connected yet would end the program by SIGPIPE.
+	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, result = 0;
@@ -82,8 +86,8 @@ static int connect_unix(const char *path, int *ret_fd)
 }
 
 /*
- * Begins to connect to one of the addresses of the host's name. A nonblocking connect fails only
- * later, and then another try begins at the next address.
+ * Begins to connect to one IP address of the host. The connect does not block, so it fails only
+ * later, and then the next attempt begins with the next address.
  */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
@@ -140,8 +144,8 @@ void wire_close(struct wire *wire)
 		redisReaderFree(wire->reader);
 	if (wire->fd >= 0) {
 		/*
-		 * Shut it down, because a forked child's copy would keep it open, and its blocked
-		 * read would get tasks.
+		 * A forked child's copy would keep the connection open, and a read that is blocked
+		 * on it would take tasks. So shut it down, not only close it.
 		 */
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
@@ -169,8 +173,8 @@ int wire_fd(const struct wire *wire)
 }
 
 /*
- * Returns whether there is something to send. Until the handshake of TLS has ended, commands wait
- * for the server.
+ * Returns whether there is something to send now. Before the TLS handshake has ended, commands have
+ * to wait for the server.
  */
 bool wire_has_output(const struct wire *wire)
 {
@@ -188,7 +192,7 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the errno of a failed call on the socket. Every loss of an open connection is
+ * Returns the errno for a failed call on the socket. Every loss of an open connection is
  * -EHOSTUNREACH.
  */
 static int lost(int error)
@@ -233,8 +237,8 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 }
 
 /*
- * Sends encrypted bytes. If the server has hung up because of a certificate, it has said so before,
- * and that is the error.
+ * Sends encrypted bytes. If the server has hung up because of a certificate, its reason has arrived
+ * before, so read that and return it as the error.
  */
 static int send_sealed(struct wire *wire)
 {
@@ -318,8 +322,8 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 }
 
 /*
- * Returns the error of a reply that did not come. A server without TLS takes the handshake for the
- * beginning of a line, and waits for its end.
+ * Returns the error for a reply that did not come in time. If it was the TLS handshake, the server
+ * probably has no TLS: it waits for the end of what it takes for a command line.
  */
 static int overdue(const struct wire *wire)
 {

@@ -29,54 +29,54 @@ void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 void wire_leave(struct wire *wire); /* closes only the descriptor; `wire` may be NULL */
 
 /*
- * Returns whether the host's name resolves to further addresses, which are next if `tries` is
- * raised by one.
+ * Returns whether the host's name has another IP address, which the next wire_open() tries if the
+ * address's `tries` is one higher.
  */
 bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
 
-/* Returns the buffer for new commands, which the next wire_flush() sends. */
+/* Returns the buffer to which commands are added; the next wire_flush() sends it. */
 struct bytes *wire_output(struct wire *wire);
 
 /*
- * Sends what the socket takes. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the
- * connection is lost, or the error of connecting.
+ * Sends as much of the buffer as the socket accepts. Returns 0, -ENOMEM if a command did not fit
+ * into memory, -EHOSTUNREACH if the connection is lost, or the error of connecting.
  */
 int wire_flush(struct wire *wire);
 
-/* Reads what the server has sent. Returns 0, -EPROTO, or an error of wire_flush(). */
+/*
+ * Reads all bytes that have arrived. Returns 0, -EPROTO if they are no replies of Redis, or an
+ * error of wire_flush().
+ */
 int wire_fill(struct wire *wire);
 
 /*
- * Stores the next reply, which the caller frees. Returns 1 if there is one, 0 if none is complete,
- * -EPROTO or -ENOMEM.
+ * Stores the next complete reply, which the caller frees. Returns 1, 0 if there is none, -EPROTO or
+ * -ENOMEM.
  */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Sends what is buffered and waits for one reply, which may be an error of the server. Returns 0,
+ * Sends the buffer and waits for one reply, which may be an error of the server. Returns 0,
  * -ETIMEDOUT, or an error of wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 void reply_free(struct reply *reply); /* the argument `reply` may be NULL */
 enum reply_type reply_type(const struct reply *reply);
-/* Returns the text of an error reply or a text reply, NUL-terminated, or "" for any other reply. */
+/* Returns the text of a text or error reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
-/* Returns the number in an integer reply or in a text reply. For any other reply, returns 0. */
+/* Returns the number in an integer or text reply, or 0 for any other reply. */
 int64_t reply_integer(const struct reply *reply);
 /* Returns the number of elements of an array reply, or 0 for any other reply. */
 size_t reply_count(const struct reply *reply);
-/* Returns element number `index` of an array reply, or NULL if there is no such element. */
+/* Returns an element of an array reply, or NULL if there is no such element. */
 const struct reply *reply_at(const struct reply *reply, size_t index);
-/*
- * Returns the integer in element number `index` of an array reply, or 0 if there is no such
- * element.
- */
+/* Returns the integer in an element of an array reply, or 0 if there is no such element. */
 int64_t reply_integer_at(const struct reply *reply, size_t index);
-/* Returns whether element number `index` of an array reply is the text `text`. */
+/* Returns whether an element of an array reply is exactly `text`. */
 bool reply_is(const struct reply *reply, size_t index, const char *text);
 
 #endif
