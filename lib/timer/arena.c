@@ -244,8 +244,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
                                                                 struct arena_shard *shard)
 {
 	/*
-	 * [free]: this load sees all that the last user of the top slot did, and the link that was
-	 * stored when the slot was put back.
+	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the link of the
+	 * top slot, and all that the slot's last user did.
 	 */
 	uint64_t top = u64_load_acquire(&shard->top);
 
@@ -278,8 +278,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
                                unsigned *ret_taken)
 {
 	/*
-	 * [free]: this load sees all that the last users of the slots did, and the links that were
-	 * stored when the slots were put back.
+	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the links of the
+	 * slots on the stack, and all that their last users did.
 	 */
 	uint64_t top = u64_load_acquire(&shard->top);
 
@@ -330,7 +330,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	/* [free]: this load sees the link that was stored when the top slot was put back. */
+	/* [free] pairs with the CAS in shard_push(): the link of the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 	uint64_t link;
 
@@ -365,8 +365,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * [free]: whoever takes one of these slots sees all that its last user did, and the
-		 * link.
+		 * [free] pairs with the loads of `top`: whoever takes one of these slots sees its
+		 * link, and all that its last user did.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -407,7 +407,7 @@ static uint64_t shard_used(const struct arena_shard *shard)
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	/* [free]: this load sees the link that was stored when the top slot was put back. */
+	/* [free] pairs with the CAS in shard_push(): the link of the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 
 	do {
@@ -601,8 +601,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
 			/*
-			 * [free]: this load sees the link that was stored when the top slot was put
-			 * back.
+			 * [free] pairs with the CAS in shard_push(): the link of the top slot may
+			 * be read now.
 			 */
 			tops[i] = u64_load_acquire(&arena->shards[i].top);
 			found += stack_depth(arena, tops[i]);
