@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells whether this is the process that opened something, or a forked child, however it was
- * forked. The kernel zeroes a page in the child, so the answer costs one load. Where it does not do
- * that (before Linux 4.14, in an emulator, or because of a filter), the page is zero from the
- * start, and each question asks the kernel for the number of the process.
+ * Tells whether this process opened a thing, or is a forked child of the process that did, however
+ * it was forked. The kernel zeroes a page in the child, so the answer costs one load. Where the
+ * kernel does not do that (before Linux 4.14, in an emulator, or because of a filter), the page is
+ * zero from the start, and each question asks for the number of the process.
  */
 #ifndef TIMERHUB_FORK_CHECK_H
 #define TIMERHUB_FORK_CHECK_H
@@ -18,28 +18,37 @@ struct fork_check {
 	int pid; /* the opener's, if the page cannot answer; else 0 */
 };
 
-/* Makes a page of `bytes`, which is zero but for its first word. Returns 0 or a negative errno. */
+/*
+ * Maps a page of `bytes` bytes that a forked child finds zeroed. All but its first word may be used
+ * by the caller. Returns 0 or a negative errno.
+ */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/* Answers where the page says 0: returns 0, or -EOWNERDEAD in a child. */
+/*
+ * Answers by the number of the process, where the page is zero: returns 0, or -EOWNERDEAD in a
+ * forked child.
+ */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/* Returns 0, or -EOWNERDEAD in a child. As a call's last step it needs no further register. */
+/*
+ * Returns 0, or -EOWNERDEAD in a forked child. A call that ends with this returns its result
+ * without needing another register.
+ */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
 }
 
-/* Tells whether this is still the opener's process. */
+/* Tells whether this is the process that has opened the thing, and not a forked child. */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
 	return fork_check_result(fork_check) == 0;
 }
 
-/* In a child: it is the opener from now on, and its own children are told. */
+/* Makes a forked child the opener: from now on the answer is different only in its own children. */
 void fork_check_renew(struct fork_check *fork_check);
 
-/* Gives back the page, if there is one. */
+/* Unmaps the page, if there is one. */
 void fork_check_close(struct fork_check *fork_check);
 
 #endif
