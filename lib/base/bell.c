@@ -59,7 +59,7 @@ int bell_open(void)
 	if (fd < 0)
 		return fd;
 	/*
-	 * If the eventfd can't be written, the bell must fail here, because nobody would notice
+	 * A bell that can't be rung must fail here, when it is opened, because nobody would notice
 	 * later.
 	 */
 	result = bell_write(fd, &always);
@@ -126,8 +126,8 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/*
-	 * Relaxed is enough: a thread that does not see this yet clears the bell once more than it
-	 * must.
+	 * Relaxed is enough: a thread that does not see this yet reads the eventfd once more than
+	 * it must.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
@@ -136,13 +136,13 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed is enough: if `cleared` is out of date, the bell is read in vain. */
+	/* Relaxed is enough: if `cleared` is out of date, the eventfd is read in vain. */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * This is stored after the bell was read, so that another thread reads it if this one is
-	 * stopped in between. Rings in progress are not counted as cleared, because they may write
+	 * This is stored after the eventfd was read: if this thread is stopped in between, another
+	 * one reads it again. Rings in progress do not count as cleared, because they may write
 	 * later.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));

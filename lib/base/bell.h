@@ -25,8 +25,8 @@ void bell_words_init(struct bell_words *words);
 
 /*
  * Opens a bell, an eventfd that does not block and is closed on exec. Returns its descriptor or a
- * negative errno. It also fails if a seccomp filter does not allow to write to it, because nobody
- * could notice that later.
+ * negative errno. It also fails if a seccomp filter forbids to ring it, because nobody would notice
+ * that later.
  */
 int bell_open(void);
 
@@ -42,8 +42,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Ring or clear a bell that a forked child may have inherited. In the child `words` is zero, and
- * nothing happens.
+ * Ring or clear a bell that a forked child may have inherited. The child finds the memory at
+ * `words` zeroed, so a call that it inherits halfway moves no byte of the parent's eventfd.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

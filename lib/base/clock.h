@@ -21,7 +21,7 @@ struct clock {
 	atomic_u64 manual_ns; /* a manual clock's time, written by the thread that moves it */
 };
 
-/* Returns the time of one of the kernel's clocks, which must exist. */
+/* Returns the time of a clock of the kernel. The kernel must have that clock. */
 uint64_t clock_read_ns(clockid_t id);
 
 static inline uint64_t clock_monotonic_ns(void)

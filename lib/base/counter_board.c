@@ -51,8 +51,8 @@ static void board_register(void)
 }
 
 /*
- * Lists a board, so that a forked child stops sharing it. Returns 0, or -ENOSPC if the list is
- * full, or the error of pthread_atfork(3).
+ * Adds a board to the list of those that a forked child stops sharing with its parent. Returns 0,
+ * or -ENOSPC if the list is full, or the error of pthread_atfork(3).
  */
 static int board_show(struct board *board)
 {
@@ -70,7 +70,7 @@ static int board_show(struct board *board)
 	return -ENOSPC;
 }
 
-/* Takes a board out of the list that a forked child goes through, if it is there. */
+/* Takes a board out of the list of those that a forked child stops sharing, if it is there. */
 static void board_hide(struct board *board)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {

@@ -76,8 +76,8 @@ struct board_owner {
 };
 
 /*
- * The counters that any thread writes which uses the hub. They share them. That costs little,
- * because each is only counted beside something much slower.
+ * The counters that all threads write which use the hub. To share them costs little, because each
+ * is only counted beside something much slower.
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
@@ -86,7 +86,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * when a dispatch that found all cells taken last asked the kernel whose threads have ended
+	 * When a thread that found all cells taken last asked the kernel which of their threads
+	 * have ended.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -97,8 +98,8 @@ struct board_callers {
  */
 struct board_shard {
 	/*
-	 * how many slots were taken so far, modulo 2^38; in the low BOARD_DEPTH_BITS bits, how many
-	 * are on the stack
+	 * How many slots were taken so far, modulo 2^38. The low BOARD_DEPTH_BITS bits say how many
+	 * are on the stack.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 laps; /* takes so far, divided by 2^38 */
@@ -118,8 +119,8 @@ struct board_lane {
 };
 
 /*
- * The counters of one index in the hub's table of queues. The next queue with this index goes on
- * counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
+ * The counters of the queue with one index. After it was closed, the next queue with this index
+ * goes on counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
  */
 struct board_queue {
 	/*
@@ -194,8 +195,8 @@ struct board_loop {
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
 	atomic_u64 address; /* the loop's, as cells name it */
 	/*
-	 * when the loop must turn next, or should have turned, if that has passed; UINT64_MAX:
-	 * never
+	 * When the loop must turn next, or should have turned if that has passed. UINT64_MAX:
+	 * never.
 	 */
 	atomic_u64 due_ns;
 	/*

@@ -25,8 +25,8 @@ struct fork_check {
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Answers by the number of the process, where the page is zero: returns 0, or -EOWNERDEAD in a
- * forked child.
+ * Tells by getpid() whether this process is a forked child, in case the page is zero. Returns 0, or
+ * -EOWNERDEAD in a child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
@@ -39,13 +39,19 @@ static inline int fork_check_result(const struct fork_check *fork_check)
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
 }
 
-/* Tells whether this is the process that has opened the thing, and not a forked child. */
+/*
+ * Tells whether this process is the opener, or has become so by fork_check_renew(), and not a
+ * forked child.
+ */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
 	return fork_check_result(fork_check) == 0;
 }
 
-/* Makes a forked child the opener: from now on the answer is different only in its own children. */
+/*
+ * Makes a forked child the opener: from now on its calls succeed, and only its own children are
+ * told -EOWNERDEAD.
+ */
 void fork_check_renew(struct fork_check *fork_check);
 
 /* Unmaps the page, if there is one. */

@@ -44,12 +44,12 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory);
 
 /*
- * Allocates zeroed memory that begins a cache line. Free it by free(). Returns NULL if there is
- * none.
+ * Allocates zeroed memory that starts at the beginning of a cache line. Free it by free(). Returns
+ * NULL if there is no memory.
  */
 void *memory_allocate(size_t bytes);
 
-/* Unmaps memory that was reserved by one of the calls above, if there is any. */
+/* Unmaps memory that memory_reserve() or memory_reserve_shown() has reserved, if there is any. */
 void memory_release(struct memory *memory);
 
 #endif

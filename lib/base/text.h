@@ -52,8 +52,8 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 }
 
 /*
- * Ends the text with a zero byte. If the text does not fit into the buffer, its last character
- * makes room for that.
+ * Ends the text with a zero byte. If the text does not fit into the buffer, the buffer's last byte
+ * is used for that.
  */
 static inline void text_end(struct text *text)
 {

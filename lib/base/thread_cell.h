@@ -33,12 +33,15 @@
 #define CELL_CLAIMED UINT32_MAX /* as a clock: a thread is just taking the cell */
 
 struct board_cell {
-	/* number of the call; in the low CELL_WHERE_BITS bits, TIMERHUB_AWAY or TIMERHUB_IN_CALL */
+	/*
+	 * The number of the call; in the low CELL_WHERE_BITS bits, TIMERHUB_AWAY or
+	 * TIMERHUB_IN_CALL.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 state;
 	atomic_u64 fn;    /* address of the callback that runs; 0: none does */
 	atomic_u64 timer; /* the handle of its timer, or the address of its timeout */
 	/*
-	 * since when the thread has been doing what the cell says, on the clock of the hub or loop
+	 * Since when the thread has been doing what the cell says, on the clock of the hub or loop.
 	 */
 	atomic_u64 since_ns;
 	atomic_u64 queue; /* address of the queue that is or was dispatched; 0: none */
@@ -86,8 +89,8 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * 0, because otherwise a callback of this call could have the same count as one of the last
-	 * call
+	 * The count starts again at 0, because otherwise a callback of this call could get the
+	 * count that one of the last call had.
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
@@ -172,16 +175,16 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the stores of the cell's thread: what is loaded next is as new
-		 * as these three, or newer.
+		 * [cell] pairs with the stores of the cell's thread: what is loaded after `state`,
+		 * `fn` and `count` is as new as these, or newer.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * This is loaded after `fn`, because until the first callback of a call it is that
-		 * of an earlier one.
+		 * This is loaded after `fn`, so that it is the count of that callback, or of a
+		 * later one.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
@@ -191,8 +194,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] If anything that was loaded is newer than the three words, one of them has
-		 * changed by now.
+		 * [cell] pairs with the stores of the cell's thread: if anything that was loaded is
+		 * newer than `state`, `fn` and `count`, one of these three has changed by now.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -43,8 +43,9 @@ void inbox_close(struct inbox *inbox);
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Does the same as inbox_push(), for a slot that probably waits in the inbox already. It uses only
- * the map, in which the same slot takes no more room the second time.
+ * Tells the owner to look at the timer in `slot`, like inbox_push(), if the slot probably waits in
+ * the inbox already. It uses the spill map, in which the same slot takes no more room the second
+ * time.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
@@ -68,7 +69,10 @@ void inbox_begin(struct inbox *inbox);
  */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Tells the owner whether the inbox is empty. It calls this after it has stored a new promise. */
+/*
+ * Tells the owner whether nothing waits in the inbox. The owner asks that after it has stored a new
+ * promise, and before it sleeps.
+ */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

@@ -147,8 +147,8 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
 	/*
-	 * If a re-arm has withdrawn the timer's last expiry, the old handle is still in the outbox.
-	 * It must go, because nobody may get two events for the new one.
+	 * If a re-arm has withdrawn the timer's last expiry, its old handle may still be in the
+	 * outbox. It is removed, so that nobody finds two handles for one event.
 	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
@@ -173,7 +173,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/* [queue] pairs with hub_add_queue(): the queue that is found here is completely open. */
+	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
@@ -232,8 +232,8 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * The queue can't be freed while it is used here: whoever closes a queue waits until the owner has
- * begun another pass, and this runs between two passes.
+ * The queue can't be freed while it is used here. Whoever closes a queue waits until the owner has
+ * begun another pass, another round of its work, and this runs between two passes.
  */
 void owner_fetch_next(const struct owner *owner)
 {
@@ -251,7 +251,7 @@ void owner_fetch_next(const struct owner *owner)
 	 * in vain.
 	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
-	/* [queue] pairs with hub_add_queue(): the queue that is found here is completely open. */
+	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;
@@ -311,7 +311,7 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 
 /*
  * Corrects the earliest entries of the schedule until the earliest of all is known to be right,
- * because the owner's promise will be that one. Each slot is checked at most once. Returns false if
+ * because the owner will sleep until that time. Each slot is checked at most once. Returns false if
  * OWNER_REST entries were not enough; then another pass must follow, which begins with the inbox.
  */
 static bool owner_rest(struct owner *owner)
@@ -387,9 +387,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass. Returns true if another must follow at once. That is so if the earliest schedule
- * entries are not all checked yet. It is also so if the new promise is later than the old one and
- * the inbox is not empty: a caller may have relied on the old promise and not rung the bell.
+ * Makes one pass, a round of the owner's work. Returns true if another must follow at once. That is
+ * so if the earliest schedule entries are not all checked yet. It is also so if the promise, the
+ * time by which the owner will look into the inbox again, has become later and the inbox is not
+ * empty: a caller may have relied on the old promise and not woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

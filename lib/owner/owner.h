@@ -88,7 +88,7 @@ int owner_tid(const struct owner *owner);
 
 /*
  * Ends the owner's thread, waits until it has ended, and frees what it slept in. In a forked child
- * `alive` must be false: the thread exists only in the parent, so nobody must wait for it.
+ * `alive` must be false: the thread exists only in the parent, so there is nothing to wait for.
  */
 void owner_stop(struct owner *owner, bool alive);
 

@@ -163,7 +163,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 }
 
 /*
- * Sleeps until `until_ns`. If the sleep lasts that long, it learns from it how much too late the
+ * Sleeps until `until_ns`. If nothing ends the sleep before, the owner learns from it how late the
  * kernel wakes a thread.
  */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
@@ -250,8 +250,8 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Gives the calling thread the scheduling policy and the nice value that a thread has which `tid`
- * starts. The kernel can refuse, if that is more than this thread is allowed. The functions are
+ * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
+ * would have. The kernel can refuse, if that is more than this thread is allowed. The functions are
  * called as system calls, because musl's functions of these names do nothing.
  */
 static void owner_share_policy(pid_t tid)
@@ -264,10 +264,7 @@ static void owner_share_policy(pid_t tid)
 	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
 		return;
 	policy &= ~SCHED_RESET_ON_FORK;
-	/*
-	 * SCHED_DEADLINE can't be inherited: a thread with it can start another only if that one is
-	 * reset to SCHED_OTHER.
-	 */
+	/* A thread with SCHED_DEADLINE can only start threads that are reset to SCHED_OTHER. */
 	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
 		policy = SCHED_OTHER;
 		param.sched_priority = 0;
@@ -282,8 +279,8 @@ static void owner_share_policy(pid_t tid)
 /*
  * Gives the owner the CPUs and the priority of the main thread, instead of those of the thread that
  * has opened the hub. If that one is pinned or has a real-time priority, and the owner had the
- * same, it could starve the owner. The kernel still knows the main thread's settings when that has
- * ended.
+ * same, it could starve the owner. The kernel still knows the main thread's settings even after
+ * that thread has ended.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {

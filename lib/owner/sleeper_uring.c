@@ -97,7 +97,7 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	return result;
 }
 
-/* Creates the ring that suits best of those this kernel offers. Returns 0 or a negative errno. */
+/* Creates the best kind of ring that this kernel offers. Returns 0 or a negative errno. */
 static int uring_create(struct io_uring *ring)
 {
 	static const unsigned kinds[] = {
@@ -300,7 +300,7 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* The sleep() of sleeper.h, in io_uring. */
+/* Sleeps in io_uring, or in ppoll(2) on the ring. struct sleeper_ops says what a sleep promises. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
@@ -314,8 +314,8 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 		return result;
 	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
 	/*
-	 * A sleep that was interrupted is no failure, because it may end too early. Only many of
-	 * them in a row are.
+	 * A sleep that was interrupted has not failed, because sleeps may end too early. Many
+	 * interruptions in a row are a failure.
 	 */
 	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
 		return uring_reap(uring);

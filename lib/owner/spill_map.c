@@ -69,8 +69,8 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The levels are asked from the bottom up, because the owner takes them from the top down.
-	 * If the top bit, which is asked last, is still set, the owner has not come to this slot
+	 * The levels are tested from the bottom up, because the owner takes them from the top down.
+	 * If the top bit, which is tested last, is still set, the owner has not come to this slot
 	 * yet.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&

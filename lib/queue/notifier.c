@@ -59,7 +59,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * The load is seq_cst: see the head of this file. The exchange can be relaxed. It only
-	 * chooses the one thread that writes to the eventfd, and a consumer that stores 0 after it
+	 * chooses the one thread that writes to the eventfd, and a consumer that stores 0 later
 	 * reads the outbox anyway.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
@@ -75,8 +75,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 void notifier_signal_again(struct notifier *notifier)
 {
 	/*
-	 * Relaxed is enough: the ring that follows begins with a seq_cst addition, which publishes
-	 * this.
+	 * Relaxed is enough: notifier_ring() begins with a seq_cst addition, which publishes this
+	 * store.
 	 */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
@@ -87,7 +87,8 @@ void notifier_clear(struct notifier *notifier)
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
 	 * Relaxed is enough: the owner stores 1 in `signalled` before it counts a write in `rings`,
-	 * and the call above has read that count. So this load finds the 1 or something newer.
+	 * and bell_clear_counted() has just read that count. So this load finds the 1 or something
+	 * newer.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

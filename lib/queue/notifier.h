@@ -26,9 +26,9 @@ struct notifier {
 	 */
 	atomic_u32 *ticket;
 	/*
-	 * 1 if the eventfd is readable or is about to become so, or if a consumer is about to read
-	 * the outbox, and 0 if the owner must write to the eventfd when it publishes the next
-	 * event.
+	 * 1 while nobody needs to write to the eventfd, because it is readable or about to become
+	 * so, or because a consumer is about to read the outbox. 0: the owner must write to the
+	 * eventfd when it publishes the next event.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;

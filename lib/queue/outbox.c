@@ -172,7 +172,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * An event that was published this moment may be missed, because the load is not
+		 * An event that was published just now may be missed, because the load is not
 		 * seq_cst; outbox_count() finds it. [outbox] pairs with outbox_publish(): the cells
 		 * before this tail may be read.
 		 */

@@ -109,7 +109,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 uint64_t outbox_count(const struct outbox *outbox);
 
 /*
- * Tells whether the outbox is empty and also stays so if the owner is compacting it at this moment.
+ * Tells whether the outbox is empty and will stay so. It returns false while the owner compacts the
+ * outbox, because handles will then be put back.
  */
 bool outbox_exhausted(const struct outbox *outbox);
 

@@ -43,8 +43,8 @@ static inline bool publisher_has_untold(const struct publisher *publisher)
 }
 
 /*
- * Notes that the owner has put an event into a queue's outbox, and how late it will be by its
- * deadline. If the queue has many unpublished events now, those of all queues are published.
+ * Notes that the owner has put an event with this deadline into a queue's outbox. If the queue has
+ * many unpublished events now, those of all queues are published.
  */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Notes that the owner has handled one more slot. If it has handled many since the first
- * unpublished event, the events of all queues are published, so that this one does not wait longer.
+ * Notes that the owner has handled one more timer. If it has handled many since the first
+ * unpublished event, the events of all queues are published, so that none waits longer.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -41,9 +41,9 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* those of an observable loop that has the queue, or NULL */
 	/*
-	 * Where a dispatch records what its thread is doing: the cell of the loop, or of a thread
-	 * that has dispatched the queue before, so that the queue's only consumer finds its cell at
-	 * once. Never NULL.
+	 * The cell in which a dispatch says what its thread is doing (base/thread_cell.h). It is
+	 * that of the loop, or of a thread that has dispatched the queue before, so that a queue's
+	 * only consumer finds its own at once. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
@@ -70,8 +70,8 @@ struct timerhub_queue {
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes dispatches of the queue record what they do in the loop's cell and on its statistics page.
- * It is called when a loop becomes observable, and nobody may dispatch the queue meanwhile.
+ * From now on dispatches of the queue say in this cell of an observable loop what they are doing,
+ * and count on the loop's board. Nobody may dispatch the queue meanwhile.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

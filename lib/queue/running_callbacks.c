@@ -49,10 +49,7 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 
 		if (callback_claim(callbacks, i))
 			return callback;
-		/*
-		 * If all cells are taken, sleep a little before the search begins again. No wake-up
-		 * is needed.
-		 */
+		/* If all cells are taken, sleep a little and search again. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -118,7 +115,9 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	/* Relaxed is enough: this thread has raised `end` over its own cells itself. */
+	/*
+	 * Relaxed is enough: this thread itself has raised `end` above the index of its own cell.
+	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++) {

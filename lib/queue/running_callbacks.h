@@ -58,9 +58,9 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * `end` is raised before this thread delivers its first event. So a canceller that finds an
-	 * event delivered also finds the new `end`, and does not leave out this cell when it
-	 * searches.
+	 * `end` is raised before this thread delivers its first event. So a thread in
+	 * timerhub_cancel_sync() that finds an event delivered also finds the new `end`, and does
+	 * not leave out this cell.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
@@ -90,7 +90,10 @@ void callback_consider(struct callback *callback, uint64_t handle);
  */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Wakes the threads in timerhub_cancel_sync() that wait for a callback, which has just returned. */
+/*
+ * Wakes the threads in timerhub_cancel_sync() that wait for this thread's callback, which has just
+ * returned.
+ */
 void callback_wake(struct callback *callback) __attribute__((cold));
 
 /*
@@ -122,7 +125,10 @@ static inline void callback_free(struct callback *callback)
 	u64_store_release(&callback->thread, 0);
 }
 
-/* Gives up the cell for callbacks_leave() if an exception has left the thread's last callback. */
+/*
+ * Says that the thread's last callback has ended, which an exception has left, and gives up the
+ * thread's cell.
+ */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*

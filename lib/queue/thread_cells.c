@@ -58,8 +58,8 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Takes over the cell of a thread that has ended, which the kernel is asked about. Returns NULL if
- * none has ended, or if that was found out less than a second ago.
+ * Asks the kernel which threads have ended, and takes over the cell of one. Returns NULL if none
+ * has ended, or if none had when the kernel was asked less than a second ago.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {

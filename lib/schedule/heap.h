@@ -26,7 +26,7 @@ static inline bool heap_empty(const struct heap *heap)
 	return heap->count == 0;
 }
 
-/* Adds a timer that is not scheduled yet. Takes O(log n). */
+/* Adds a timer that is not scheduled yet to the heap. Takes O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
 /* Removes the timer in `slot`, which must be in the heap. Takes O(log n). */

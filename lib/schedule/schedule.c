@@ -110,9 +110,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches what is needed to move the entries of a chunk, and the chunk after it, while the
- * caller still works on the one before. They were last used when the entries were inserted, so they
- * are in no cache. A chunk is a part of a bucket of the wheel.
+ * Prefetches the filings of a chunk's entries, and the chunk that follows, while the caller still
+ * works on the chunk before. They were last used when the entries were inserted, so they are in no
+ * cache. A chunk is a part of a bucket of the wheel.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -195,8 +195,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
 			/*
-			 * A timer that is alone in its bucket needs no sort. In a long bucket, too,
-			 * the first timer is known and can be taken now; a later call sorts the
+			 * A timer that is alone in its bucket needs no sort. If the first timer of
+			 * a long bucket is known, it is taken now, and a later call sorts the
 			 * others.
 			 */
 			wheel_remove(&schedule->wheel, first.slot);

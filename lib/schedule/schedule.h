@@ -54,9 +54,9 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Finds out which timers must be checked before the caller can rely on schedule_next_ns(), because
- * they may have been moved to a later time. Stores up to `max` of their slots and returns how many;
- * wheel_doubt() says more. Only timers that are scheduled before `before_ns` count.
+ * Stores up to `max` slots of the earliest timers and returns how many. The caller must schedule
+ * them anew, because their timers may have been moved to a later time since they were scheduled.
+ * Only slots that are scheduled for a time before `before_ns` count. wheel_doubt() says more.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);

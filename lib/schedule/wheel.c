@@ -161,7 +161,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 
 /*
  * Forgets that this slot is the earliest of its bucket, because it is going to have another time or
- * no entry at all. The bucket's bound may be too early from then on.
+ * no entry at all. The bucket's lower bound may be too early from then on.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -226,8 +226,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket moves this entry and writes its filing, so it
-		 * is prefetched.
+		 * The next removal from this bucket moves this entry, and so writes the filing of
+		 * its slot, which says where the entry is. Prefetch that.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -273,9 +273,9 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * Searches a bucket for its earliest time if its bound may be too early, unless the bucket is too
- * long for that. The bucket is written although the wheel is const, because it only learns what was
- * true before.
+ * Searches a bucket for its earliest time if the bucket's lower bound may be too early, unless the
+ * bucket is too long for that. The bucket is written although the wheel is const, because that
+ * changes nothing for the caller.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -436,8 +436,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The base must not move past the earliest entry, so the only bucket that it can enter is
-	 * the first.
+	 * The base, the wheel's own time, must not move past the earliest entry. So it can enter no
+	 * bucket but the first.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -37,7 +37,7 @@ _Static_assert(WHEEL_CHUNK_ENTRIES <= 1u << WHEEL_ENTRY_BITS,
  * Holds up to 20 entries of one bucket, in four cache lines. A bucket is a linked list of chunks.
  */
 struct wheel_chunk {
-	/* the next chunk of the bucket, or of the list of free chunks, or CHUNK_NONE */
+	/* The next chunk of the bucket, or of the list of free chunks, or CHUNK_NONE. */
 	_Alignas(CACHE_LINE_BYTES) uint32_t next;
 	uint16_t bucket; /* level << 12 | index of the bucket in its level */
 	uint16_t count; /* how many entries it has; all chunks of a bucket but the first are full */
@@ -84,8 +84,8 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, up to which time its buckets have been swept. They are not swept again,
-	 * unless the base goes back.
+	 * For each level, the time up to which wheel_doubt() has let the caller check all entries.
+	 * These buckets are not checked again, unless the base, the wheel's own time, goes back.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -137,7 +137,7 @@ CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 	__builtin_prefetch(&chunk->entries[where & ((1u << WHEEL_ENTRY_BITS) - 1)], 1);
 }
 
-/* Prefetches a whole chunk, all of whose entries will be read. */
+/* Prefetches a whole chunk, a part of a bucket, because all of its entries will be read. */
 CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	const char *lines = (const char *)&wheel->chunks[chunk];
@@ -166,7 +166,7 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /*
- * What wheel_first() tells about the earliest timer of the wheel, and about the bucket that it is
+ * What wheel_first() returns about the earliest timer of the wheel, and about the bucket that it is
  * in.
  */
 struct wheel_first {
@@ -206,7 +206,10 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* Returns the entries of a chunk, and in *ret_count how many there are. */
+/*
+ * Returns the entries of a chunk, which is a part of a bucket, and in *ret_count how many there
+ * are.
+ */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {

@@ -176,10 +176,10 @@ void arena_close(struct arena *arena)
 }
 
 /*
- * Shows on the counter board how many slots were taken from a stack and how many are on it, unless
- * another thread has stored newer numbers. The newer number is the larger one: the count of takes
- * is in its high bits, and between two takes a stack only grows. The count can wrap, so the sign of
- * the difference decides.
+ * Shows timerhub-top how many slots were taken from a stack and how many are on it, unless another
+ * thread has stored newer numbers. The newer number is the larger one: the count of takes is in its
+ * high bits, and between two takes a stack only grows. The count can wrap, so the sign of the
+ * difference decides.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -199,7 +199,10 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
  */
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
-	/* Relaxed is enough, because the counter is only shown. */
+	/*
+	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because it is
+	 * only shown.
+	 */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
 
@@ -210,8 +213,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether the stack of free slots ends here. The number was the top of the stack, or a link
- * whose CAS has succeeded, so it can't be anything but a slot or SLOT_NONE.
+ * Tells whether a stack of free slots ends here. `slot` is what the stack's top or a slot's link
+ * has named, and a CAS has confirmed it. So anything but a slot or SLOT_NONE is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -290,7 +293,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 
 		/*
 		 * Relaxed is enough: the links are loaded after the acquire of the top, and the CAS
-		 * fails if one of them was overwritten.
+		 * below fails if one of them was overwritten.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -330,7 +333,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	/* [free] pairs with the CAS in shard_push(): the link of the top slot may be read now. */
+	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 	uint64_t link;
 
@@ -401,13 +404,13 @@ static uint64_t shard_used(const struct arena_shard *shard)
 }
 
 /*
- * Returns the top word of a shard's stack, and in *ret_depth how many slots were on the stack at
- * that moment.
+ * Returns the top word of a shard's stack of free slots, and in *ret_depth how many slots were on
+ * the stack at that moment.
  */
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	/* [free] pairs with the CAS in shard_push(): the link of the top slot may be read now. */
+	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 
 	do {
@@ -422,8 +425,8 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 }
 
 /*
- * Returns the i-th shard in which a CPU with this home searches for free slots. The order is
- * different for each home, so that CPUs that fill a hub at the same pace do not meet.
+ * Returns the i-th shard in which a CPU searches for free slots, if its own shard is `home`. The
+ * order is different for each home, so that CPUs that fill a hub at the same pace do not meet.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -601,7 +604,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
 			/*
-			 * [free] pairs with the CAS in shard_push(): the link of the top slot may
+			 * [free] pairs with the CAS in shard_push(): the link in the top slot may
 			 * be read now.
 			 */
 			tops[i] = u64_load_acquire(&arena->shards[i].top);
@@ -715,7 +718,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
-/* Does the same as slot_shard(), and aborts if the slot is none of this arena's. */
+/* Returns the index of the shard to which a slot belongs. Aborts if the slot is out of range. */
 static uint32_t slot_home(const struct arena *arena, uint32_t slot)
 {
 	uint32_t shard = slot_shard(arena, slot);

@@ -88,7 +88,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 
 /*
  * Returns the first slot from `slot` on in which a timer was ever armed, or SLOT_NONE if there is
- * none. It may be free again. With it a caller can visit all timers without the unused memory.
+ * none. It may be free again. Whoever visits all timers uses it to skip memory that was never
+ * touched.
  */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 

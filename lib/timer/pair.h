@@ -110,8 +110,9 @@ static inline enum timer_phase state_phase(uint64_t state)
 }
 
 /*
- * Tells whether the owner must still read this timer. If so, whoever arms or re-arms it has to push
- * its slot into the inbox, because nobody else may have done so yet.
+ * Tells whether the owner, the thread that keeps the schedule, has yet to read this timer. Until it
+ * has, whoever arms or re-arms the timer must push its slot into the owner's inbox. The thread that
+ * should have done so may have been stopped before.
  */
 static inline bool state_claimed(uint64_t state)
 {

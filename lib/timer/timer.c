@@ -61,8 +61,9 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Makes the deadline and state of a new timer in a free slot. If the schedule has an entry for the
- * slot that is early enough, the new timer takes it over; otherwise the owner has to be told.
+ * Returns the deadline and state of a new timer in a free slot. If the schedule has an entry for
+ * the slot that is early enough, the new timer takes it over. Otherwise STATE_CLAIMED is set, and
+ * the owner has to be told.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -100,8 +101,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
 	/*
-	 * The compiler has the handle in a register already if ret_handle is set, so the tracepoint
-	 * need not compute it.
+	 * Unless ret_handle is NULL, the handle is in a register already, so this probe computes
+	 * nothing.
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
@@ -145,8 +146,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Makes what a cancelled timer leaves in its slot. If it was armed, its entry stays in the owner's
- * schedule, so that a cancel need not tell the owner. The deadline becomes the time of that entry.
+ * Returns the deadline and state that a timer leaves in its slot when it is cancelled. If it was
+ * armed, its entry stays in the owner's schedule, so that a cancel need not tell the owner. The
+ * deadline becomes the time of that entry.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -185,8 +187,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
 	/*
-	 * Relaxed is enough, because the CAS below fails if the state is out of date, and it
-	 * acquires.
+	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
+	 * not.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
@@ -244,17 +246,17 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * The words are stored even if nothing in them changes. A thread that finds its slot in the
-	 * spill map already, and does not push it, relies on this store to come after the owner
-	 * took the bit: see the head of spill_map.c.
+	 * The pair is stored even if nothing in it changes. A thread that finds its slot in the
+	 * spill map already, and so does not push it, relies on this store to come after the owner
+	 * has taken the slot's bit. spill_map.c explains it.
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If the flag was not set, or the timer has expired or is idle, the schedule is right as it
-	 * is.
+	 * If STATE_CLAIMED was not set, or the timer has expired or is idle, the schedule is right
+	 * as it is.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -295,9 +297,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
 			/*
-			 * From OVERDUE on the slot has no entry in the schedule: whoever delivers
-			 * the event arms the timer for its next period, and tells the owner by a
-			 * push.
+			 * An OVERDUE timer has no entry in the schedule. Whoever delivers its event
+			 * arms it for the next period, and tells the owner by pushing its slot into
+			 * the inbox.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -335,7 +337,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		/*
 		 * If the slot has got a new timer, this may be the slack of the new one. That does
 		 * no harm: either the new timer has taken over the schedule entry, so it is due no
-		 * earlier, or its thread tells the owner.
+		 * earlier, or the thread that armed it tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

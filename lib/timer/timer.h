@@ -51,8 +51,8 @@ struct timers {
 };
 
 /*
- * Prefetches what the timer in `slot` was armed with. A record has 24 bytes, so some straddle two
- * cache lines: both ends are fetched.
+ * Prefetches the record of the timer in `slot`, which says what the timer was armed with. It has 24
+ * bytes, so some records straddle two cache lines, and both ends are fetched.
  */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
@@ -60,7 +60,7 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* What remains to be done after a timer was changed, for the thread that has changed it. */
+/* Tells a thread that has changed a timer what it still has to do. */
 enum timer_left {
 	TIMER_NOTHING,
 	/*
@@ -69,8 +69,8 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Do the same as for TIMER_PUSH, but see first whether the slot is in the inbox already,
-	 * because another thread had to push it and may have done so.
+	 * Push the timer's slot as with TIMER_PUSH, but see first whether it is in the inbox
+	 * already. Another thread had to push it before, and may have done so.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -130,8 +130,8 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * [armed]: this deadline was stored together with a state. The load of the state
-		 * that follows returns that state or a newer one.
+		 * [armed] pairs with timer_change(), which has stored this deadline together with a
+		 * state. The next load returns that state or a newer one.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
@@ -140,7 +140,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-/* Aborts if a timer can't change in this way. It is in tests/harness/check_pair_change.c. */
+/*
+ * Aborts if no rule allows a timer to change from `before` to `after`. It is defined in
+ * tests/harness/check_pair_change.c.
+ */
 void timer_check_change(struct pair before, struct pair after);
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
@@ -214,8 +217,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
 	/*
-	 * Relaxed is enough for these two loads, because the CAS below fails if they are out of
-	 * date, and it acquires.
+	 * Relaxed is enough for both loads: the CAS below fails if they are out of date, and
+	 * acquires if they are not.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -265,8 +268,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Reads what the timer in `slot` was armed with, and the index of its queue. The caller has loaded
- * its deadline and state into view->pair. Returns false if they say that the slot is free. Only if
- * timer_change() with view->pair succeeds afterwards was all of it of one timer.
+ * its deadline and state into view->pair. Returns false if they say that the slot is free. All of
+ * it is known to belong to one timer only if timer_change() with view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -315,7 +318,7 @@ struct timer_expiry {
 	uint64_t queue_slack;
 };
 
-/* What the owner has to do after it has called timer_expire() for a slot. */
+/* Tells the owner what to do with a slot after timer_expire(). */
 enum timer_expired {
 	TIMER_IS_PENDING, /* the timer has expired: put an event into its queue */
 	TIMER_IS_LATER,   /* the timer has moved: schedule the slot again, at `at_ns` */
@@ -334,8 +337,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /*
- * Returns when a periodic timer that has just expired is to expire next: its first period after
- * `now_ns`, plus the part of its slack that it uses.
+ * Returns when a periodic timer that has just expired is to expire next: at its first period after
+ * `now_ns`, or within its slack after that.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -345,9 +348,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner really has to visit a slot that its schedule has for `filed_ns`, or
- * UINT64_MAX if not at all. The result is never earlier than `filed_ns`, because whoever moves a
- * timer to an earlier time tells the owner through the inbox.
+ * Returns the time for which the owner should schedule a slot whose present entry is for
+ * `filed_ns`, or UINT64_MAX if the slot needs no entry. The result is never earlier than
+ * `filed_ns`, because whoever moves a timer to an earlier time tells the owner through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -397,9 +400,9 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Fills in the rest of `view` for a consumer that has taken a handle from the outbox and loaded the
- * timer into view->pair. Returns false if the timer has no event to deliver, because it was
- * cancelled, re-armed or delivered meanwhile.
+ * Fills in the rest of `view` for a consumer that has taken a timer's handle from a queue, and has
+ * loaded the timer into view->pair. Returns false if the timer has no event to deliver, because it
+ * was cancelled, re-armed or delivered meanwhile.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
@@ -427,8 +430,9 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`. The result is an enum timer_delivery. The caller needs
- * to have read the clock into `now_ns` only if the timer is periodic or the clock can go back.
+ * Delivers the event of the timer in `view`. The result is an enum timer_delivery. `now_ns` is used
+ * only if the timer is periodic or the clock can go back, so for other timers the caller need not
+ * read the clock.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
