@@ -43,7 +43,7 @@ void bell_clear(int fd);
 
 /*
  * Ring or clear a bell that a forked child may have inherited. The child finds the memory at
- * `words` zeroed, so a call that it inherits halfway moves no byte of the parent's eventfd.
+ * `words` zeroed. So a call that it inherits halfway neither writes nor reads the parent's eventfd.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

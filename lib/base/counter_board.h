@@ -119,8 +119,8 @@ struct board_lane {
 };
 
 /*
- * The counters of the queue with one index. After it was closed, the next queue with this index
- * goes on counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
+ * The counters of a queue. The next queue that gets the same index in the hub's table goes on
+ * counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
  */
 struct board_queue {
 	/*
@@ -270,7 +270,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
  */
 void board_announce(struct board *board, bool open);
 
-/* Unmaps a board, and closes its memfd unless `fd` is -1. `board` may then be NULL too. */
+/* Unmaps a board and closes its memfd. `fd` is -1 if it has none, and then `board` may be NULL. */
 void board_close(struct board *board, int fd);
 
 #endif

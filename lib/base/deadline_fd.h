@@ -27,8 +27,8 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
  * Makes the timerfd unreadable for ever, if there is one. Call it right before it is closed: if a
- * child of this process also has it, it stays in the epolls that poll it and would go on waking
- * them. A child must not call it, because the timerfd is its parent's.
+ * child of this process has the timerfd too, epolls that poll it do not forget it, and it would go
+ * on waking them. A child must not call it, because the timerfd is its parent's.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 

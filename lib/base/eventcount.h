@@ -29,7 +29,7 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 	return u32_load_acquire(&eventcount->number);
 }
 
-/* Stores another number, and wakes nobody. */
+/* Changes the number without waking the threads that wait for a change. */
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
 	/*

@@ -31,8 +31,8 @@ int fork_check_open(struct fork_check *fork_check, size_t bytes);
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
 /*
- * Returns 0, or -EOWNERDEAD in a forked child. A call that ends with this returns its result
- * without needing another register.
+ * Returns 0, or -EOWNERDEAD in a forked child. It returns a number so that a call can end with it
+ * and needs no further register.
  */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
@@ -40,8 +40,8 @@ static inline int fork_check_result(const struct fork_check *fork_check)
 }
 
 /*
- * Tells whether this process is the opener, or has become so by fork_check_renew(), and not a
- * forked child.
+ * Tells whether this process may use what was opened, because it is the opener and not a forked
+ * child.
  */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {

@@ -94,8 +94,8 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * [cell] pairs with cell_read(): who sees the new call sees its queue, and since when it
-	 * runs.
+	 * [cell] pairs with cell_read(): a reader that sees the new call also sees its queue, and
+	 * since when it runs.
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
@@ -108,8 +108,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * [cell] pairs with cell_read(): who sees what a later call stores sees that this one has
-	 * ended.
+	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
+	 * this one has ended.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -123,8 +123,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * [cell] pairs with cell_read(): who sees what a later call stores sees that an earlier one
-	 * has ended.
+	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
+	 * an earlier one has ended.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -134,7 +134,10 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 {
 	u64_store_release(&cell->timer, timer);
 	u32_store_release(&cell->count, count);
-	/* [cell] pairs with cell_read(): who sees the function sees its timer and its count. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that sees the function also sees its timer and
+	 * its count.
+	 */
 	u64_store_release(&cell->fn, fn);
 }
 

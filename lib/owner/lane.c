@@ -59,8 +59,8 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			return true;
 		}
 		/*
-		 * If the cell still holds a slot of the previous lap, the lane is full. The
-		 * difference is taken as a signed number, because laps wrap around.
+		 * If the cell still holds a slot of the previous round, the ring is full. The
+		 * difference is taken as a signed number, because the count of rounds wraps.
 		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;

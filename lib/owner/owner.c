@@ -167,8 +167,8 @@ static void owner_drop(struct owner *owner, uint32_t slot)
  * scheduled.
  *
  * The timer may have been cancelled meanwhile, so that its slot is free and needs no schedule
- * entry. If the slot gets one here, it does no harm: a new timer in the slot is pushed into the
- * inbox, and the owner corrects the entry when it reads that timer.
+ * entry. If the slot gets one here, it does no harm: when a new timer is armed in the slot, the
+ * slot is pushed into the inbox, and the owner corrects the entry.
  */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -247,8 +247,8 @@ void owner_fetch_next(const struct owner *owner)
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
 	/*
-	 * Relaxed is enough: if this is of an older timer in the slot, another queue is prefetched
-	 * in vain.
+	 * Relaxed is enough: if this belongs to an older timer of the slot, another queue is
+	 * prefetched in vain.
 	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
 	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */

@@ -278,9 +278,9 @@ static void owner_share_policy(pid_t tid)
 
 /*
  * Gives the owner the CPUs and the priority of the main thread, instead of those of the thread that
- * has opened the hub. If that one is pinned or has a real-time priority, and the owner had the
- * same, it could starve the owner. The kernel still knows the main thread's settings even after
- * that thread has ended.
+ * has opened the hub. If that thread is pinned or has a real-time priority, it could starve an
+ * owner that has the same settings. The kernel knows the main thread's settings even after that
+ * thread has ended.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -340,8 +340,8 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Opens what the owner sleeps in: what the configuration asks for, or by default io_uring if the
- * kernel has it, and else ppoll(2). Returns 0 or a negative errno.
+ * Opens the sleeper, in which the owner waits: the one that the configuration asks for, or by
+ * default io_uring if the kernel has it, and otherwise ppoll(2). Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {

@@ -18,8 +18,8 @@ struct promise {
 };
 
 /*
- * Sets up the promise with this time: 0 if the owner is about to look into the inbox, UINT64_MAX if
- * it waits until somebody wakes it.
+ * Sets up the promise, the time by which the owner will look into the inbox: 0 if it is about to do
+ * so, UINT64_MAX if it waits until somebody wakes it.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
@@ -30,8 +30,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores a new promise. Returns true if it is later than the last one. The owner must then look
- * into the inbox once more, because a caller may have relied on the last one.
+ * Stores a new promise, the time by which the owner will look into the inbox again. Returns true if
+ * it is later than the last one. Then the owner must look into the inbox once more at once, because
+ * a caller may have relied on the last promise.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
@@ -58,7 +59,10 @@ static inline bool promise_wants_wake(const struct promise *promise, uint64_t de
 	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
-/* Records that the owner was woken in this pass, so that other callers need not wake it again. */
+/*
+ * Records that the owner was woken in the pass with this number, so that other callers need not
+ * wake it again.
+ */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

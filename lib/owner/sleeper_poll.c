@@ -33,8 +33,8 @@ static int poll_start(struct sleeper *sleeper)
 }
 
 /*
- * Waits where ppoll(2) can't be used. It waits for at most 1 ms, because the bell does not end this
- * sleep.
+ * Waits for at most 1 ms where ppoll(2) can't be used. A longer wait would not do, because the bell
+ * does not end it.
  */
 static void poll_nap(uint64_t timeout_ns)
 {

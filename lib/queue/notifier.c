@@ -49,7 +49,7 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that gets the new ticket
-	 * also sees why waiters are woken, because the event or the close was stored before.
+	 * also sees the event, or the close of the queue, for which waiters are woken.
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -98,8 +98,8 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
 	/*
-	 * [ticket] pairs with the addition in notifier_wake(): with this ticket the thread also
-	 * sees what was stored before the ticket was changed to it.
+	 * [ticket] pairs with the addition in notifier_wake(): this thread also sees everything
+	 * that was stored before the ticket got this value.
 	 */
 	return u32_load_acquire(notifier->ticket);
 }

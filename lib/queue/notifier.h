@@ -36,8 +36,8 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its ticket may be zero, or be left over from a queue that was closed before;
- * waiters of that queue then still see it change.
+ * Sets up a notifier. Its ticket, a futex word, is not reset: a thread that still waits at a closed
+ * queue with this index must see it change.
  */
 void notifier_begin(struct notifier *notifier);
 

@@ -145,7 +145,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting] pairs with outbox_exhausted(): who sees the new head sees the flag.
+	 * [outbox-compacting]: whoever sees the new head in outbox_exhausted() sees the flag too.
 	 * [outbox-room] pairs with outbox_take_before(): the cells may be filled again.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {

@@ -70,8 +70,8 @@ struct timerhub_queue {
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * From now on dispatches of the queue say in this cell of an observable loop what they are doing,
- * and count on the loop's board. Nobody may dispatch the queue meanwhile.
+ * Makes the queue's dispatches say in this cell of an observable loop what they are doing, and
+ * count on the loop's board. Nobody may dispatch the queue while this runs.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

@@ -21,8 +21,8 @@
 #define NOW_SHIFT 2
 
 /*
- * A cell in which one thread says whose callback it runs. A thread has it while it dispatches
- * events.
+ * A cell in which one thread says which timer's callback it runs. A thread has it while it
+ * dispatches events.
  */
 struct callback {
 	/*
@@ -126,7 +126,7 @@ static inline void callback_free(struct callback *callback)
 }
 
 /*
- * Says that the thread's last callback has ended, which an exception has left, and gives up the
+ * Says that the thread's last callback, which an exception has left, has ended, and gives up the
  * thread's cell.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));

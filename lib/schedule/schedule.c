@@ -110,9 +110,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches the filings of a chunk's entries, and the chunk that follows, while the caller still
- * works on the chunk before. They were last used when the entries were inserted, so they are in no
- * cache. A chunk is a part of a bucket of the wheel.
+ * Prefetches the filings, which say where an entry lies, for all entries of a chunk, and also the
+ * next chunk. A chunk is a part of a bucket of the wheel. The caller still works on the chunk
+ * before. All this was last used when the entries were inserted, so it is in no cache.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {

@@ -67,8 +67,9 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk that the sweep has come to. The bound is that of all entries that
-	 * were stored since the sweep began, so when it ends, it is the bound of the whole bucket.
+	 * `first` is the chunk that the walk over the bucket has come to. The bound is that of all
+	 * entries that were stored since the walk began, so when it ends, it is the bound of the
+	 * whole bucket.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the entries of that chunk from here on have been visited */

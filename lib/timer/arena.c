@@ -236,7 +236,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Takes the top slot of a shard's stack. Returns SLOT_NONE if the stack is empty.
+ * Takes the top slot of a shard's stack of free slots. Returns SLOT_NONE if the stack is empty.
  *
  * Another thread may take the slot and overwrite its link after the link was read here; then the
  * CAS fails. The CAS need not release, because it publishes nothing. What earlier puts have
@@ -327,9 +327,9 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack of free slots has so many that another CPU may take some. If the top has
- * changed before the end, the link that was read can be any number, and the answer is yes. The link
- * is loaded by an acquire so that the second load of the top comes after it.
+ * Tells whether a stack of free slots has so many that another CPU may take some. If the top
+ * changes during the call, the link that was read can be any number, and the answer is yes. The
+ * link is loaded by an acquire so that the second load of the top comes after it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {

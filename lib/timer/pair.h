@@ -111,8 +111,8 @@ static inline enum timer_phase state_phase(uint64_t state)
 
 /*
  * Tells whether the owner, the thread that keeps the schedule, has yet to read this timer. Until it
- * has, whoever arms or re-arms the timer must push its slot into the owner's inbox. The thread that
- * should have done so may have been stopped before.
+ * has, whoever arms or re-arms the timer must push its slot into the owner's inbox, because the
+ * thread that should have done so may have been stopped before.
  */
 static inline bool state_claimed(uint64_t state)
 {

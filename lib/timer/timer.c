@@ -335,9 +335,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has got a new timer, this may be the slack of the new one. That does
-		 * no harm: either the new timer has taken over the schedule entry, so it is due no
-		 * earlier, or the thread that armed it tells the owner.
+		 * If the slot has got a new timer, timer_instant_ns() may use the slack of the new
+		 * one. That does no harm: either the new timer has taken over the schedule entry,
+		 * so it is due no earlier, or the thread that armed it tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

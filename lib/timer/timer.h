@@ -394,7 +394,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
                                             uint64_t now_ns, uint64_t *ret_count);
 
 /*
- * Arms a timer again that has expired, because the wall clock was set back and its deadline is in
+ * Arms an expired timer again, because the wall clock was set back and the timer's deadline is in
  * the future once more.
  */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
