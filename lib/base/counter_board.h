@@ -31,7 +31,7 @@
 #define BOARD_QUEUES_MAX 65535
 #endif
 #define BOARD_CELLS_MAX 256            /* how many threads of a hub can have a cell */
-#define BOARD_SLOW_DEFAULT_NS 10000000 /* from which duration on a callback is slow */
+#define BOARD_SLOW_DEFAULT_NS 10000000 /* how long a callback must run to be slow */
 #define BOARD_LATENESS_BUCKETS TIMERHUB_LATENESS_BUCKETS
 #define BOARD_TEXT_BYTES 16
 #define BOARD_DEPTH_BITS 26
@@ -44,7 +44,7 @@ struct board_header {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;    /* the process, as its own namespace numbers it */
+	uint32_t pid;    /* the process's number in its own namespace */
 	uint32_t clock;  /* the hub's clock, an enum timerhub_clock */
 	uint32_t manual; /* 1 if the hub has no owner thread, else 0 */
 	uint32_t kind;   /* whose board it is, an enum board_kind */
@@ -53,7 +53,7 @@ struct board_header {
 	uint64_t opened_ns;                 /* when it was opened, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES]; /* the owner thread's name, which ends with a zero */
 	char library_version[BOARD_TEXT_BYTES];
-	uint64_t slow_ns; /* from which duration on a callback is slow; UINT64_MAX: none is */
+	uint64_t slow_ns; /* how long a callback must run to be slow; UINT64_MAX: none is */
 	atomic_u32 state; /* an enum board_state, which opening and closing the hub changes */
 };
 
@@ -72,7 +72,7 @@ struct board_owner {
 	 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
-	atomic_u64 tid; /* the owner thread, as its own namespace numbers it; 0: there is none */
+	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
 };
 
 /*
@@ -143,7 +143,7 @@ struct board_queue {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
-	atomic_u64 address;     /* the queue's, as cells name it; 0 if there is no queue */
+	atomic_u64 address;     /* address of the queue, as cells name it; 0: no queue */
 	/*
 	 * What the thread of an observable loop is doing, if the queue belongs to such a loop;
 	 * otherwise unused.
@@ -193,7 +193,7 @@ struct board_loop {
 	atomic_u64 empty_wakes;
 	atomic_u64 turn_max_ns;
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
-	atomic_u64 address; /* the loop's, as cells name it */
+	atomic_u64 address; /* address of the loop, as cells name it */
 	/*
 	 * When the loop must turn next, or should have turned if that has passed. UINT64_MAX:
 	 * never.

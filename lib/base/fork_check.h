@@ -15,7 +15,7 @@
 struct fork_check {
 	uint32_t *is_opener; /* the first word of the page: 1, or 0 in a child; NULL: not open */
 	size_t bytes;
-	int pid; /* the opener's, if the page cannot answer; else 0 */
+	int pid; /* the opener's number if the page cannot answer, else 0 */
 };
 
 /*

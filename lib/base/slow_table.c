@@ -83,7 +83,7 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++) {
 		struct board_slow_entry *entry = &table->entries[i];
 		uint64_t gate = u64_load_acquire(&entry->gate);
-		uint64_t last_ns = u64_load_relaxed(&entry->last_ns); /* relaxed: a choice */
+		uint64_t last_ns = u64_load_relaxed(&entry->last_ns); /* relaxed: a hint */
 
 		if ((gate & (SLOW_USERS_MASK | SLOW_GIVING)) == 0 && last_ns < oldest_ns) {
 			oldest = entry;

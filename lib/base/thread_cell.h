@@ -53,7 +53,7 @@ struct board_cell {
 
 /* What a reader has found out from a cell about what its thread is doing. */
 struct cell_reading {
-	uint32_t tid;       /* the thread, as its own namespace numbers it */
+	uint32_t tid;       /* the thread's number in its own namespace */
 	uint32_t where;     /* an enum timerhub_where */
 	uint64_t fn, timer; /* 0 unless a callback runs */
 	uint64_t queue, loop;

@@ -32,7 +32,7 @@ _Static_assert(INBOX_LANE_CELLS % INBOX_LINE == 0, "a lap ends with a cache line
 /* A ring buffer for the threads on some of the CPUs. Only the owner takes slots out of it. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells;
-	struct board_lane *notes; /* NULL: the hub is not observable */
+	struct board_lane *notes; /* where it shows its numbers; NULL if not observable */
 	/*
 	 * Where a producer begins to search for an empty cell. Producers write this and the next
 	 * field.

@@ -45,7 +45,7 @@ struct owner {
 	struct owner_world world;
 	struct board_owner *counts;
 	struct schedule schedule;
-	uint64_t now_ns;     /* the time, read once in a pass, whose timers due by then expire */
+	uint64_t now_ns;     /* the time of the pass: what is due by then expires */
 	uint64_t crowd_ns;   /* when owner_gather() began to count events */
 	uint64_t crowd_told; /* how many events had been published by `crowd_ns` */
 	uint64_t true_ns;    /* earliest time that owner_rest() has checked, or UINT64_MAX */
@@ -65,7 +65,7 @@ struct owner {
 	int start_result;   /* why the thread could not start, a negative errno; else 0 */
 	atomic_u32 stop;    /* 1 if the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: how many passes, wraps */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
 	atomic_u32 pass_waiters; /* how many threads are in owner_wait_pass() */
 
 	/* Only the owner uses the following fields. */

@@ -39,7 +39,7 @@ struct timerhub_queue {
 	 */
 	uint64_t slow_ns;
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
-	struct board *loop_board; /* those of an observable loop that has the queue, or NULL */
+	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
 	 * The cell in which a dispatch says what its thread is doing (base/thread_cell.h). It is
 	 * that of the loop, or of a thread that has dispatched the queue before, so that a queue's
@@ -54,7 +54,7 @@ struct timerhub_queue {
 	 * the events in the outbox that are not published yet.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished;                   /* how many; 0: the queue is not in the list */
+	unsigned unpublished; /* how many events are unpublished; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of these events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 inside; /* how many threads are in timerhub_wait() */

@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct wheel_chunk) == 4 * (size_t)CACHE_LINE_BYTES,
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no entry of the bucket is earlier */
 	uint32_t first;      /* its first chunk; CHUNK_NONE if the bucket is empty */
-	uint32_t bound_slot; /* the slot whose time bound_ns is; SLOT_NONE if it is gone since */
+	uint32_t bound_slot; /* the slot whose time bound_ns is; SLOT_NONE if it has gone */
 };
 
 struct wheel_level {
@@ -72,7 +72,7 @@ struct wheel_sweep {
 	 * whole bucket.
 	 */
 	struct wheel_bucket rest;
-	unsigned entry; /* the entries of that chunk from here on have been visited */
+	unsigned entry; /* the chunk's entries from this one on have been visited */
 };
 
 struct wheel {

@@ -382,7 +382,7 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 /* What has become of an event that a consumer wanted to take. */
 enum timer_delivery {
 	TIMER_DELIVERED,  /* the caller has the event */
-	TIMER_CHANGED,    /* another thread has changed the timer: look and decide again */
+	TIMER_CHANGED,    /* another thread has changed the timer: decide again */
 	TIMER_GIVEN_BACK, /* the wall clock was set back, so the timer is armed again */
 };
 
