@@ -19,8 +19,8 @@ struct fork_check {
 };
 
 /*
- * Maps a page of `bytes` bytes that a forked child finds zeroed. All but its first word may be used
- * by the caller. Returns 0 or a negative errno.
+ * Maps a page of `bytes` bytes, which the kernel zeroes in a forked child if it can. All but the
+ * page's first word may be used by the caller. Returns 0 or a negative errno.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 

@@ -17,10 +17,7 @@
 #include "base/cpu.h"
 
 #define INBOX_LANES_MAX BOARD_LANES_MAX
-/*
- * A hub has several lanes only if there are at least so many slots for each of them, because a
- * small hub does not need the memory.
- */
+/* A hub has several lanes only if there are at least so many slots for each of them. */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif

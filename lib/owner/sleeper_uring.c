@@ -79,8 +79,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, so that nothing that the program prints can
- * reach it. A ring's descriptor can safely be moved, because a write to it does nothing.
+ * Creates a ring whose descriptor is not 0, 1 or 2; base/descriptor.h says why. A ring's descriptor
+ * can safely be moved, because a write to it does nothing.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {

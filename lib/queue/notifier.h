@@ -36,8 +36,8 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its ticket, a futex word, is not reset: a thread that still waits at a closed
- * queue with this index must see it change.
+ * Sets up a notifier. Its ticket, a futex word, is zero or what an earlier queue has left there. It
+ * is made odd, because 0 means that this is a forked child.
  */
 void notifier_begin(struct notifier *notifier);
 

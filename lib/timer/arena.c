@@ -59,8 +59,7 @@ _Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and d
  */
 #define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
 /*
- * How many slots arena_put_many() sorts by their shards at once, because it sorts them on the
- * stack.
+ * How many slots arena_put_many() sorts by their shards at once, in an array on the thread's stack.
  */
 #ifndef ARENA_PUT_BATCH
 #define ARENA_PUT_BATCH 256
