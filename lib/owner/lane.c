@@ -81,10 +81,10 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * The owner will take what lies before this end. It is fixed now, because producers that
-	 * are fast enough could otherwise keep the owner here while timers become overdue. It lies
-	 * one cache line of cells after the tail: producers move the tail only once per line, so a
-	 * cell that was filled before this call can lie behind the tail, but by less than a line.
+	 * The owner takes the cells before this end. It is fixed now, because fast producers could
+	 * otherwise keep the owner here while timers become overdue. It is one cache line of cells
+	 * after the tail: producers move the tail only once per line, so nearly a line of filled
+	 * cells can lie behind it.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

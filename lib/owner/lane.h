@@ -49,8 +49,8 @@ struct inbox_lane {
 };
 
 /*
- * Puts a slot into the lane, and stores its position in *ret_place. Returns false if the lane is
- * full. Any thread may call it, and so may a signal handler.
+ * Puts a slot into the lane, which is a ring buffer, and stores its position in *ret_place. Returns
+ * false if the lane is full. Any thread may call it, and so may a signal handler.
  */
 bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 
@@ -59,7 +59,10 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 /* Begins to take out everything that was pushed before this call. */
 void lane_begin(struct inbox_lane *lane);
 
-/* Takes up to `max` slots that were pushed before lane_begin(), and returns how many. */
+/*
+ * Takes up to `max` of the slots that were pushed into the lane before lane_begin(), and returns
+ * how many.
+ */
 unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max);
 
 bool lane_empty(const struct inbox_lane *lane);

@@ -166,9 +166,9 @@ static void owner_drop(struct owner *owner, uint32_t slot)
  * Puts the event of an expired timer into its queue. If the timer is periodic, its next period is
  * scheduled.
  *
- * The timer may have been cancelled meanwhile, so that its slot is free and needs no schedule
- * entry. If the slot gets one here, it does no harm: when a new timer is armed in the slot, the
- * slot is pushed into the inbox, and the owner corrects the entry.
+ * If the timer was cancelled meanwhile, its slot gets a schedule entry that it does not need. That
+ * does no harm: when a new timer is armed in the slot, the slot is pushed into the inbox, and the
+ * owner corrects the entry.
  */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -387,10 +387,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass, a round of the owner's work. Returns true if another must follow at once. That is
- * so if the earliest schedule entries are not all checked yet. It is also so if the promise, the
- * time by which the owner will look into the inbox again, has become later and the inbox is not
- * empty: a caller may have relied on the old promise and not woken the owner.
+ * Makes one pass, a round of the owner's work. Returns true if another must follow at once. Either
+ * not all of the earliest schedule entries are checked yet, or the inbox is not empty although the
+ * owner now promises to look into it only later. A caller may have relied on the old promise and
+ * not woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

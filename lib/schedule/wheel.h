@@ -197,12 +197,12 @@ uint32_t wheel_peek(const struct wheel *wheel);
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Moves the base, the wheel's own time, to a later time, at most to wheel_bound_ns(). The base of
- * an empty wheel can also be moved back, which is needed when the wall clock was set back.
+ * Moves the wheel's own time, the base, forward to `base_ns`, which is at most wheel_bound_ns(). In
+ * an empty wheel it can also be moved back, which is needed when the wall clock was set back.
  *
  * If the base thereby enters a bucket, the bucket is emptied: this returns its first chunk, and
- * wheel_leave_chunk() returns the others. The caller must insert all entries of these chunks again;
- * the filings still have their old positions. It returns CHUNK_NONE if the base has entered no
+ * wheel_leave_chunk() returns the others. The caller must insert all entries of these chunks again,
+ * whose filings still have the old positions. It returns CHUNK_NONE if the base has entered no
  * bucket.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
