@@ -49,7 +49,10 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Tells whether a slot waits in the spill map, so that the caller need not push it. */
+/*
+ * Tells whether a slot waits in the inbox's spill map. If so, the owner is going to take it, and
+ * nobody need push it again.
+ */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
 	return map_has(&inbox->map, slot);

@@ -108,8 +108,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed is enough: a producer that still sees the old value only takes the lane
-		 * for full, and uses the spill map instead.
+		 * Relaxed is enough: a producer that still sees the old value only believes that
+		 * the ring is full, and uses the spill map instead.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

@@ -63,8 +63,8 @@ void promise_record_wake(struct promise *promise, uint64_t pass)
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
 	/*
-	 * The number is only raised, because this caller may have been stopped since an earlier
-	 * pass.
+	 * The number is only raised, never lowered, because this caller may have been stopped since
+	 * an earlier pass of the owner.
 	 */
 	u64_raise(&promise->woken_pass, pass);
 }

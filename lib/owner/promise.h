@@ -37,8 +37,8 @@ void promise_begin_pass(struct promise *promise);
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
 /*
- * Tells the owner whether a caller has woken it since its present pass began. The answer may be out
- * of date, so it is only a hint.
+ * Tells the owner whether a caller has woken it since it began its present pass, a round of its
+ * work. The answer may be out of date, so it is only a hint.
  */
 bool promise_woken(const struct promise *promise);
 

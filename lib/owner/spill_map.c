@@ -78,8 +78,8 @@ bool map_has(const struct spill_map *map, uint32_t slot)
 }
 
 /*
- * Removes the lowest of the bits that the owner has taken on this level. Returns the bit's index on
- * the level, which is the index of a word on the level below, or on level 0 a slot.
+ * Removes the lowest bit that is still to do on a level of the owner's walk, and returns its index
+ * on that level. That is the index of a word on the level below, or on level 0 a slot.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -139,8 +139,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * It is enough to look at the top level. A producer that has not set its bit there yet has
-	 * not loaded the owner's promise yet either, and will wake the owner if it must.
+	 * It is enough to look at the top level of the map. A producer that has not set its bit
+	 * there yet loads the owner's promise only after that, and then wakes the owner if it must.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

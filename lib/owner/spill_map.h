@@ -47,8 +47,8 @@ void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 bool map_set(const struct spill_map *map, uint32_t slot);
 
 /*
- * Tells whether the bits of a slot are set on all levels. If so, the owner is going to take it, and
- * the caller need not push it.
+ * Tells whether a slot waits in the map, which it does if its bits are set on all levels. Then the
+ * owner is going to take it, and nobody need push it again.
  */
 bool map_has(const struct spill_map *map, uint32_t slot);
 
