@@ -49,8 +49,8 @@ CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
 
 /*
  * Tells the consumers of a queue that the owner has published `count` events. It writes to the
- * eventfd if that is needed, and wakes as many waiters. Returns true if it has written. Only the
- * owner thread may call it.
+ * eventfd if that is needed, and wakes up to `count` threads that wait. Returns true if it has
+ * written. Only the owner thread may call it.
  */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 

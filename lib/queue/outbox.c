@@ -117,8 +117,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough: the owner publishes the timer's newer handle afterwards by a seq_cst
-	 * store of the tail, so whoever sees that handle also sees this store.
+	 * Relaxed is enough for both accesses: the owner publishes the timer's newer handle
+	 * afterwards by a seq_cst store of the tail, so whoever sees that handle also sees this
+	 * store.
 	 */
 	if (u64_load_relaxed(cell) == handle)
 		u64_store_relaxed(cell, 0);

@@ -76,8 +76,8 @@ void queue_alarm(const struct timerhub_event *event);
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 
 /*
- * Tells whether the outbox has handles. There may be no event behind them, because the timers of
- * all of them may have been cancelled or re-armed.
+ * Tells whether the outbox has handles. There may be no event to take all the same, because the
+ * timers of all of them may have been cancelled or re-armed.
  */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {

@@ -27,9 +27,9 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Keeps the cell of a thread in the queue, so that the thread finds it at its next dispatch at
- * once. Relaxed is enough: if two consumers store their cells at once, either may stay, because a
- * thread that finds the cell of another searches for its own.
+ * Keeps the cell of a thread in the queue, so that the thread finds it at once in its next
+ * dispatch. Relaxed is enough: if two consumers store their cells at the same time, either may
+ * stay, because a thread that finds the cell of another searches for its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
