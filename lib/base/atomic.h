@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All atomic accesses of the project, each with its memory order in its name, so that an order can
- * be seen where it matters. There are no free-standing fences, because ThreadSanitizer does not
- * understand them. seq_cst is used only where each of two threads stores a word and then loads that
- * of the other.
+ * All atomic accesses of the project. Each function has its memory order in its name, so that the
+ * order can be seen where the access is made. There are no free-standing fences, because
+ * ThreadSanitizer does not understand them. seq_cst is used only where each of two threads stores a
+ * word and then loads that of the other.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -16,7 +16,10 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* Called before each access. The simulation defines it, to switch threads there. */
+/*
+ * Runs before each atomic access. It is nothing, except in the simulation, which switches threads
+ * there.
+ */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -26,8 +29,9 @@ static inline void atomic_step(void)
 }
 
 /*
- * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A failed compare-and-swap has an
- * order of its own, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
+ * Each of these macros defines one function: ATOMIC_LOAD(u64, uint64_t, acquire) defines
+ * u64_load_acquire(). A compare-and-swap (CAS) that fails loads the word into *expected, with the
+ * order `failure`. An ATOMIC_CHANGE returns the word as it was before.
  */
 #define ATOMIC_LOAD(kind, type, order)                                                             \
 	static inline type kind##_load_##order(const atomic_##kind *word)                          \
@@ -95,12 +99,12 @@ ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
  * A pair is two words in 16 aligned bytes that are changed together, but loaded one after the
- * other. A pair that was loaded can therefore be half old, and is a guess until a compare-and-swap
- * of both words succeeds. On AArch64 without LSE a swap that fails proves nothing, for the same
- * reason.
+ * other. So a pair that was loaded can be half old, and nobody can rely on it before a
+ * compare-and-swap of both words has succeeded. On AArch64 without LSE a swap that fails proves
+ * nothing, for the same reason.
  *
- * The __sync builtin becomes instructions in place, or libgcc's outline atomics on AArch64, while
- * the __atomic one would call libatomic, which may take a lock.
+ * The __sync builtin becomes instructions in place, or libgcc's outline atomics on AArch64. The
+ * __atomic one would call libatomic, which may take a lock.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
@@ -119,9 +123,9 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer would do this change by plain stores under a lock of its own, which it does not
- * take for an access to one of the words, and would then report races that are none. So the change
- * is hidden from it, and pair_cas_told() tells it the order that the change makes.
+ * Swaps the pair without ThreadSanitizer seeing it. That tool would do it by plain stores under a
+ * lock of its own, and would then take an access to one of the words for a data race. So
+ * pair_cas_told() tells it which order the swap makes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -146,8 +150,8 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #endif
 
 /*
- * Changes both words if they are `low` and `high`. Returns false, and stores nothing, if they are
- * not.
+ * Changes two words to `low_after` and `high_after` by one compare-and-swap, if they are `low` and
+ * `high`. Returns false and stores nothing if they are not.
  */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
@@ -159,15 +163,18 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Adds to a counter that only one thread writes, so that no locked instruction is needed. */
+/*
+ * Adds to a counter that only one thread writes. It can be a load and a store, because no other
+ * thread can change the counter in between; a locked addition would be slower.
+ */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
 /*
- * Raises a word to at least `least`. It is relaxed; whoever needs an order makes a release
- * afterwards.
+ * Raises a word to `least`, if it is lower. The access is relaxed, so whoever wants to publish
+ * something by it needs a release afterwards.
  */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
@@ -177,7 +184,10 @@ static inline void u64_raise(atomic_u64 *word, uint64_t least)
 	}
 }
 
-/* Tells the processor that the thread is in a spin loop. */
+/*
+ * Tells the processor that this thread spins, so that it uses less power and leaves more to the
+ * other thread of its core.
+ */
 static inline void cpu_relax(void)
 {
 #if defined(CPU_RELAX)

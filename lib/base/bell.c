@@ -15,7 +15,10 @@
 #include "base/descriptor.h"
 #include "base/test_point.h"
 
-/* What a ring adds to the count of rings before it writes, and what it has added afterwards. */
+/*
+ * What a thread adds to the count of rings before it writes to the eventfd, and what it has added
+ * in all after that.
+ */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
@@ -26,9 +29,9 @@ static const struct bell_words always = {
 };
 
 /*
- * Writes to or reads from a bell. Returns 0 or a negative errno, which is -EAGAIN if the counter is
- * full already, or zero already. If the call with a vector fails, the plain one is tried, because a
- * seccomp filter may know only that.
+ * Writes to an eventfd or reads from it. Returns 0 or a negative errno, which is -EAGAIN if the
+ * counter is full already or zero already. If the call with a vector fails, the plain one is tried,
+ * because a seccomp filter may allow only that.
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -55,7 +58,10 @@ int bell_open(void)
 
 	if (fd < 0)
 		return fd;
-	/* A bell that cannot ring must fail here, because later nobody would notice. */
+	/*
+	 * A bell that can't be rung must fail here, when it is opened, because nobody would notice
+	 * later.
+	 */
 	result = bell_write(fd, &always);
 	if (result == 0)
 		result = bell_read(fd, &always);
@@ -85,9 +91,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * If the counter is full, the write has failed and has not woken those who wait for an
-	 * edge, so the counter is cleared and written again. If that fails, too, another thread's
-	 * write came between and has woken them.
+	 * If the counter is full, the write has failed, and threads that wait for an edge are not
+	 * woken. So the counter is read, which clears it, and written again. If that fails too,
+	 * another thread has written in between and has woken them.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
@@ -119,7 +125,10 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: a thread that misses it clears the bell once more than it must. */
+	/*
+	 * Relaxed is enough: a thread that does not see this yet reads the eventfd once more than
+	 * it must.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -127,13 +136,14 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed: an old value only costs a read of a clear bell. */
+	/* Relaxed is enough: if `cleared` is out of date, the eventfd is read in vain. */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * This is noted after the clearing, so that another thread clears the bell if this one is
-	 * stopped in between. A ring in progress is left out, because its write may come later.
+	 * This is stored after the eventfd was read: if this thread is stopped in between, another
+	 * one reads it again. Rings in progress do not count as cleared, because they may write
+	 * later.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bell is an eventfd that is used as a flag: readable or not. One wakes the owner, and one in
- * each queue is what consumers poll. Those of store and relay wake their threads, and programs that
- * poll them.
+ * A bell is an eventfd that is used as a flag: readable or not. One wakes a hub's owner, and one in
+ * each queue is what consumers poll. The bells of store and relay wake their threads, and programs
+ * that poll them.
  */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H
@@ -12,9 +12,9 @@
 #include "base/atomic.h"
 
 /*
- * What a ring and a clear hand to the kernel. It lies in a page that is zero in a forked child
- * (fork_check.h). If a signal handler forks in the middle of a call, the rest of the call in the
- * child therefore moves no byte of the parent's eventfd.
+ * The buffers with which a bell is written and read. They lie in a page that is zero in a forked
+ * child (fork_check.h). If a signal handler forks in the middle of a call, the rest of the call in
+ * the child therefore moves no byte of the parent's eventfd.
  */
 struct bell_words {
 	struct iovec ring, clear;
@@ -24,26 +24,33 @@ struct bell_words {
 void bell_words_init(struct bell_words *words);
 
 /*
- * Opens a bell, which does not block and is closed on exec. Returns its descriptor, or a negative
- * errno, also if a filter would not let it ring, because nobody could see that later.
+ * Opens a bell, an eventfd that does not block and is closed on exec. Returns its descriptor or a
+ * negative errno. It also fails if a seccomp filter forbids to ring it, because nobody would notice
+ * that later.
  */
 int bell_open(void);
 
-/* Closes a bell. */
 void bell_close(int fd);
 
-/* Makes the bell readable, with a new edge. Any thread can call it, and so can a signal handler. */
+/*
+ * Makes the bell readable, and gives those who poll it a new edge. Any thread can call it, and so
+ * can a signal handler.
+ */
 void bell_ring(int fd);
 
-/* Makes the bell unreadable. */
+/* Makes the bell unreadable, until the next ring. */
 void bell_clear(int fd);
 
-/* Ring and clear a bell of which a forked child may have a copy. */
+/*
+ * Ring or clear a bell that a forked child may have inherited. The child finds the memory at
+ * `words` zeroed. So a call that it inherits halfway neither writes nor reads the parent's eventfd.
+ */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 
 /*
- * Counts the rings of a bell that many threads ring, so that a clear after no ring costs nothing.
+ * Counts the rings of a bell that many threads ring. If nobody has rung it since it was last
+ * cleared, it is cleared without a system call.
  */
 struct bell_counts {
 	atomic_u64

@@ -35,7 +35,7 @@ static inline uint64_t u64_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the sum, or UINT64_MAX if it does not fit. */
+/* Returns a + b, or UINT64_MAX if the sum would overflow. */
 static inline uint64_t u64_add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t sum = a + b;

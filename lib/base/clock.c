@@ -14,7 +14,7 @@ uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* It cannot fail, because every supported kernel has these clocks. */
+	/* This can't fail, because every kernel that we support has these clocks. */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
@@ -47,7 +47,7 @@ bool clock_needs_deadline_fd(const struct clock *clock)
 
 bool clock_set(struct clock *clock, uint64_t now_ns)
 {
-	/* Relaxed: only one thread at a time writes `manual_ns`. */
+	/* Relaxed is enough: only one thread at a time may move the clock. */
 	if (now_ns < u64_load_relaxed(&clock->manual_ns))
 		return false;
 	u64_store_relaxed(&clock->manual_ns, now_ns);

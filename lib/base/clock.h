@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of a hub or a loop, which is one of the kernel's, or a manual one that the program
- * moves. Any thread can read it. Only manual_ns changes after it was opened.
+ * The clock of a hub or a loop: one of the kernel's, or a manual one that the program moves. Any
+ * thread can read it. Once it is open, only `manual_ns` changes.
  */
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
@@ -21,7 +21,7 @@ struct clock {
 	atomic_u64 manual_ns; /* a manual clock's time, written by the thread that moves it */
 };
 
-/* Reads a clock of the kernel, which must have it. */
+/* Returns the time of a clock of the kernel. The kernel must have that clock. */
 uint64_t clock_read_ns(clockid_t id);
 
 static inline uint64_t clock_monotonic_ns(void)
@@ -29,33 +29,40 @@ static inline uint64_t clock_monotonic_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* Reads CLOCK_BOOTTIME, on which a timeout that ends during a suspend expires at once after it. */
+/*
+ * Returns the time of CLOCK_BOOTTIME. As that clock goes on while the machine is suspended, a
+ * timeout that ends meanwhile expires at once afterwards.
+ */
 static inline uint64_t clock_boottime_ns(void)
 {
 	return clock_read_ns(CLOCK_BOOTTIME);
 }
 
-/* Returns a number of nanoseconds as the kernel takes it. */
+/* Converts nanoseconds to a struct timespec, for a system call. */
 static inline struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* Begins a clock. `kind`, an enum timerhub_clock, counts only if it is not manual. */
+/*
+ * Sets up a clock. If it is not manual, `kind` is an enum timerhub_clock and says which clock of
+ * the kernel it is.
+ */
 void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
-/* Reads the clock. */
+/* Returns the time of a hub's or a loop's clock, in nanoseconds. */
 uint64_t clock_now_ns(const struct clock *clock);
 
 /*
- * Tells whether a relative sleep could miss a time, because the clock is set, or runs in a suspend.
+ * Tells whether a sleep with a relative timeout can end at the wrong time, because this clock can
+ * be set, or goes on while the machine is suspended. If so, the sleep needs a timerfd.
  */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
 /*
- * Moves a manual clock, by one thread at a time. Returns false, and does nothing, if it would go
- * back.
+ * Moves a manual clock to `now_ns`. Returns false and does nothing if that would move it back. Only
+ * one thread at a time may call it.
  */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 

@@ -2,10 +2,10 @@
 /*
  * Opens and closes counter boards, and keeps a forked child from counting on its parent's.
  *
- * A child of fork() has its parent's observable boards mapped and shared, and may even be in the
- * middle of a call that counts. So board_forked() replaces each of them by private memory before
- * fork() returns in the child. For that a shared board is listed in `shown` from before its first
- * count until it is unmapped.
+ * After a fork() the child has its parent's observable boards mapped and shared, and it may even be
+ * in the middle of a call that counts. So board_forked() replaces each of them by private memory
+ * before fork() returns in the child. For that a shared board is listed in `shown` from before its
+ * first count until it is unmapped.
  *
  * `shown` is accessed relaxed, because nobody reads through its pointers, and the kernel's lock of
  * the address space already orders mapping, unmapping and forking.
@@ -28,7 +28,10 @@
 
 static atomic_ptr shown[BOARD_SHOWN_MAX];
 
-/* Gives a forked child private memory in place of the boards that it shares with its parent. */
+/*
+ * Runs in a forked child. Replaces each board that it shares with its parent by private memory, so
+ * that it does not count on the parent's.
+ */
 static void board_forked(void)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -48,7 +51,8 @@ static void board_register(void)
 }
 
 /*
- * Lists a board in `shown`. Returns 0, -ENOSPC if the list is full, or pthread_atfork(3)'s error.
+ * Adds a board to the list of those that a forked child stops sharing with its parent. Returns 0,
+ * or -ENOSPC if the list is full, or the error of pthread_atfork(3).
  */
 static int board_show(struct board *board)
 {
@@ -66,7 +70,7 @@ static int board_show(struct board *board)
 	return -ENOSPC;
 }
 
-/* Takes a board out of `shown`, if it is there. */
+/* Takes a board out of the list of those that a forked child stops sharing, if it is there. */
 static void board_hide(struct board *board)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -100,9 +104,9 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Makes the kernel set memory aside for an observable board, because without it a later access
- * would raise SIGBUS. Returns 0, or -ENOSPC if there is too little. The queues' pages are left out,
- * because most of them are never touched.
+ * Makes the kernel set memory aside for an observable board. Without that, an access could raise
+ * SIGBUS later. Returns 0, or -ENOSPC if there is too little memory. The pages of the queues are
+ * left out, because most of them are never touched.
  */
 static int board_commit(int fd)
 {
@@ -138,7 +142,9 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* Release: tools/top, which acquires `state`, may then read the header. */
+	/*
+	 * Release, because timerhub-top (tools/top) acquires `state` and may then read the header.
+	 */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counter board: all counters of a hub, or of a loop, in one piece of memory. An observable
- * hub's board is a memfd, which tools/top finds through /proc and maps to read. This header is all
- * that the two share, so whoever changes the layout must change BOARD_VERSION.
+ * The counter board: all counters of a hub, or of a loop, in one piece of memory. The board of an
+ * observable hub is a memfd, which timerhub-top (tools/top) finds through /proc and maps to read.
+ * This header is all that the two share, so whoever changes the layout must change BOARD_VERSION.
  *
- * No decision of the library depends on the board, because another process could have it: the free
- * stacks and the inbox are private memory, and only their numbers are copied here. The sums are
- * exact while no call runs.
+ * No decision of the library depends on the board, because another process could write to it: the
+ * free stacks and the inbox are private memory, and only their numbers are copied here. The sums
+ * are exact while no call runs.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -31,7 +31,7 @@
 #define BOARD_QUEUES_MAX 65535
 #endif
 #define BOARD_CELLS_MAX 256            /* how many threads of a hub can have a cell */
-#define BOARD_SLOW_DEFAULT_NS 10000000 /* from which duration on a callback is slow */
+#define BOARD_SLOW_DEFAULT_NS 10000000 /* how long a callback must run to be slow */
 #define BOARD_LATENESS_BUCKETS TIMERHUB_LATENESS_BUCKETS
 #define BOARD_TEXT_BYTES 16
 #define BOARD_DEPTH_BITS 26
@@ -44,7 +44,7 @@ struct board_header {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;    /* the process, as its own namespace numbers it */
+	uint32_t pid;    /* the process's number in its own namespace */
 	uint32_t clock;  /* the hub's clock, an enum timerhub_clock */
 	uint32_t manual; /* 1 if the hub has no owner thread, else 0 */
 	uint32_t kind;   /* whose board it is, an enum board_kind */
@@ -53,11 +53,11 @@ struct board_header {
 	uint64_t opened_ns;                 /* when it was opened, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES]; /* the owner thread's name, which ends with a zero */
 	char library_version[BOARD_TEXT_BYTES];
-	uint64_t slow_ns; /* from which duration on a callback is slow; UINT64_MAX: none is */
+	uint64_t slow_ns; /* how long a callback must run to be slow; UINT64_MAX: none is */
 	atomic_u32 state; /* an enum board_state, which opening and closing the hub changes */
 };
 
-/* What the hub's owner counts. The names are explained in struct timerhub_stats. */
+/* The counters that the hub's owner thread writes. struct timerhub_stats explains the names. */
 struct board_owner {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* timers scheduled again for later */
 	atomic_u64 expired;
@@ -67,17 +67,17 @@ struct board_owner {
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* an enum timerhub_sleeper, which is AUTO in a manual hub */
 	/*
-	 * How late expiries were published. Bucket i counts those that were 2^i to 2^(i+1) - 1 ns
-	 * late, and the first bucket also those that were not late.
+	 * How late events were published. Bucket i counts those that were 2^i to 2^(i+1) - 1 ns
+	 * late. The first bucket also counts those that were not late.
 	 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
-	atomic_u64 tid; /* the owner thread, as its own namespace numbers it; 0: there is none */
+	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
 };
 
 /*
- * What the hub's callers count. All of them share these counters, which costs them little because
- * each is counted beside something much slower.
+ * The counters that all threads write which use the hub. To share them costs little, because each
+ * is only counted beside something much slower.
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
@@ -85,24 +85,31 @@ struct board_callers {
 	atomic_u64 untaken;      /* slots taken for refused calls of timerhub_arm_many() */
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
-	/* when a dispatch that found no free cell last looked for cells of ended threads */
+	/*
+	 * When a thread that found all cells taken last asked the kernel which of their threads
+	 * have ended.
+	 */
 	atomic_u64 looked_ns;
 };
 
 /*
- * The numbers of one of an observable hub's free stacks (timer/arena.h). Whoever changes the stack
- * copies them here.
+ * The numbers of a stack of free slots (timer/arena.h), of an observable hub. Whoever changes the
+ * stack copies them here, so that timerhub-top can show them.
  */
 struct board_shard {
-	/* takes so far, modulo 2^38, above BOARD_DEPTH_BITS bits with the slots that are on it */
+	/*
+	 * How many slots were taken so far, modulo 2^38. The low BOARD_DEPTH_BITS bits say how many
+	 * are on the stack.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 laps; /* takes so far, divided by 2^38 */
 	atomic_u64 used; /* how many of its slots were ever used, which is exact */
 };
 
 /*
- * The numbers of one lane of the inbox (owner/inbox.h), which can be a little old. `tail` - `head`
- * slots wait in the lane, and about `spilled` - `drained` slots of its producers in the spill map.
+ * The numbers of one ring buffer of the inbox (owner/inbox.h), which can be a little out of date.
+ * `tail` - `head` slots wait in it. About `spilled` - `drained` slots wait in the spill map because
+ * it was full.
  */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
@@ -112,13 +119,13 @@ struct board_lane {
 };
 
 /*
- * The counters of one queue's index, which the next queue with this index goes on counting. The
- * queue's outbox has `put` - `delivered` - `passed_over` handles.
+ * The counters of a queue. The next queue that gets the same index in the hub's table goes on
+ * counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
  */
 struct board_queue {
 	/*
-	 * The consumers of the queue write the fields from here to `taken_ns`. This one counts the
-	 * events that they have received.
+	 * How many events consumers have received. Consumers write this field and those up to
+	 * `taken_ns`.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
@@ -130,22 +137,27 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles were published. The owner writes it and `filled_ns`; the threads that
-	 * open and close the queue write the other fields from here on, and set `put` when they
-	 * open it.
+	 * How many handles were published. The owner writes this and `filled_ns`. The threads that
+	 * open and close the queue write the fields after that, and set `put` when they open it.
 	 */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles that were published */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
-	atomic_u64 address;     /* the queue's, as cells name it; 0 if there is no queue */
-	/* The cell of the observable loop to which the queue belongs. Without one it is unused. */
+	atomic_u64 address;     /* address of the queue, as cells name it; 0: no queue */
+	/*
+	 * What the thread of an observable loop is doing, if the queue belongs to such a loop;
+	 * otherwise unused.
+	 */
 	struct board_cell loop;
 };
 
-/* Returns how many handles wait in a queue. Those of withdrawn expiries are among them. */
+/*
+ * Returns how many handles wait in a queue. Some may have no event any more, because their timers
+ * were cancelled or re-armed.
+ */
 static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 {
-	/* Relaxed: the numbers are only shown. */
+	/* Relaxed is enough, because the numbers are only shown. */
 	uint64_t taken =
 		u64_load_relaxed(&queue->delivered) + u64_load_relaxed(&queue->passed_over);
 	uint64_t put = u64_load_relaxed(&queue->put);
@@ -162,8 +174,8 @@ struct board_deliveries {
 };
 
 /*
- * Returns the bucket that counts an expiry at `now_ns`. That is the first one if a clock that was
- * set back is before the deadline.
+ * Returns the bucket of a histogram that counts an event taken or published at `now_ns`. It is the
+ * first one if that is before the deadline, because the clock was set back.
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
@@ -171,8 +183,8 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop. Its thread copies them here at the end of each turn, and how late its
- * timeouts were to owner.lateness of the same board.
+ * The counters of a loop, which its thread copies here at the end of each turn. It also counts how
+ * late timeouts were, in owner.lateness of the same board.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
@@ -181,19 +193,22 @@ struct board_loop {
 	atomic_u64 empty_wakes;
 	atomic_u64 turn_max_ns;
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
-	atomic_u64 address; /* the loop's, as cells name it */
-	/* when the loop must turn next, or was to turn if that has passed; UINT64_MAX: never */
+	atomic_u64 address; /* address of the loop, as cells name it */
+	/*
+	 * When the loop must turn next, or should have turned if that has passed. UINT64_MAX:
+	 * never.
+	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing, if the loop has no hub, or one that is not observable.
-	 * Any other loop uses the cell of its queue on the hub's board instead.
+	 * What the loop's thread is doing, if the loop has no hub or one that is not observable.
+	 * Any other loop says it on the hub's board, in the `loop` of its queue there.
 	 */
 	struct board_cell cell;
 };
 
 /*
- * The whole board. That of a loop has only the header, `loop`, `slow` and owner.lateness; the rest
- * is 0.
+ * The whole board. The board of a loop has only the header, `loop`, `slow` and owner.lateness;
+ * everything else is 0 there.
  */
 struct board {
 	struct board_header header;
@@ -208,7 +223,10 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/* Returns since when a thread is in a dispatch of the queue, or 0 if it is in none. */
+/*
+ * Returns since when the thread with this cell has been in a dispatch of the queue with this
+ * address, or 0 if it is in none.
+ */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
 	struct cell_reading reading;
@@ -219,10 +237,10 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when nobody has taken an event from the queue with this index, in which events
- * wait: since it became non-empty, or since somebody last took one if that was later. A thread that
+ * Returns since when events have waited in the queue with this index without anybody taking one:
+ * since it became non-empty, or since somebody last took an event if that was later. A thread that
  * dispatches has taken its last event when its callback began, which its cell says. If no event
- * waits, it means nothing.
+ * waits, the result means nothing.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {
@@ -237,22 +255,22 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 }
 
 /*
- * Opens a board whose counters are 0 and whose header describes `config`, which must have no
- * defaults left to fill in. If `config` asks for an observable board, its memfd is stored in
- * *ret_fd, else -1.
+ * Opens a board whose counters are 0. Its header describes `config`, in which all defaults must be
+ * filled in. If `config` asks for an observable board, the board is a memfd, which is stored in
+ * *ret_fd; otherwise *ret_fd is -1.
  *
- * Returns 0 or -ENOMEM, and for an observable board also -EMFILE, -ENOSPC if there are too many of
- * them, or an error of memfd_create(2).
+ * Returns 0 or -ENOMEM. An observable board can also give -EMFILE, or -ENOSPC if there are too many
+ * of them, or an error of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
 /*
- * Lets a reader of the board see that the hub is open, or that it is closed. A forked child must
+ * Tells those who read the board that the hub is open, or that it is closed. A forked child must
  * not call it, because the board belongs to the parent's hub.
  */
 void board_announce(struct board *board, bool open);
 
-/* Closes a board and its memfd. `fd` may be -1, and then `board` may be NULL. */
+/* Unmaps a board and closes its memfd. `fd` is -1 if it has none, and then `board` may be NULL. */
 void board_close(struct board *board, int fd);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On which CPU the calling thread runs. That is a hint, and nothing that must be correct depends on
- * it. Every arm and cancel asks once or twice, so it must be cheap: it is read from the thread's
- * area for restartable sequences (Linux 4.18), which the kernel keeps up to date, if the C library
- * exports it.
+ * On which CPU does the calling thread run? The answer is only a hint, because the thread can move
+ * at any time. Every arm and cancel asks once or twice, so it must be cheap: it is read from the
+ * thread's area for restartable sequences (Linux 4.18), which the kernel keeps up to date, if the C
+ * library exports it.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
@@ -17,17 +17,23 @@
 #endif
 #endif
 
-/* Asks the kernel. Returns 0 if it does not answer. */
+/* Asks the kernel on which CPU the calling thread runs. Returns 0 if there is no answer. */
 unsigned cpu_ask(void);
 
-/* Returns the CPU of the calling thread. It can be called in a signal handler. */
+/*
+ * Returns the CPU on which the calling thread runs, as a hint. It can be called in a signal
+ * handler.
+ */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	/* The kernel writes it. It is negative if the thread has no such area. */
+	/*
+	 * The kernel writes cpu_id. It is negative if this thread has no area for restartable
+	 * sequences.
+	 */
 	int cpu = (int)rseq->cpu_id;
 
 	if (cpu >= 0)
@@ -37,15 +43,15 @@ static inline unsigned cpu_current(void)
 }
 
 /*
- * Begins a function that only prefetches. It must be inlined, because gcc sees no effect of such a
- * function, and removes each call that is not.
+ * The storage class of a function that only prefetches memory. It must be inlined, because gcc sees
+ * no effect in such a function and removes calls that are not inlined.
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts to divide `count` things, so that CPUs stay apart: a power of two,
- * about as many as there are CPUs, at most `parts_max`. If it is more than one, each has at least
- * `least`.
+ * Returns into how many parts `count` things are best divided so that CPUs rarely share a part. It
+ * is a power of two, about the number of CPUs, and at most `parts_max`. If it is not 1, each part
+ * has at least `least` things.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

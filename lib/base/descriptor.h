@@ -2,8 +2,8 @@
 /*
  * Keeps the library's descriptors off 0, 1 and 2, the numbers of the standard streams. A process
  * may have been started without these or have closed them, and the kernel gives the lowest free
- * number: what the program then prints would be executed by Redis, overwrite a database,
- * or leave an eventfd readable for ever.
+ * number. What the program then prints could be executed by Redis, overwrite a database, or leave
+ * an eventfd readable for ever.
  *
  * A descriptor that gets such a number is not moved but thrown away, because another thread's write
  * may already have found it and may go on after the move. It keeps its number until a further call
@@ -21,15 +21,21 @@ struct descriptors_low {
 	bool held[DESCRIPTORS_LOW]; /* true: open, and thrown away as soon as possible */
 };
 
-/* Returns whether `fd` is one of 0, 1 and 2; `low` then holds it. */
+/*
+ * If `fd` is 0, 1 or 2, records it in `low` and returns true. The descriptor stays open, so that
+ * the next one gets a higher number.
+ */
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
-/* Closes what `low` holds. Returns `fd`, or a negative errno if it is -1. */
+/*
+ * Closes the descriptors 0, 1 and 2 that are recorded in `low`. Returns `fd`, or -errno if it is
+ * -1.
+ */
 int descriptors_release(const struct descriptors_low *low, int fd);
 
 /*
- * Makes `call`, which returns a new descriptor, until its result is above 2. The value is the
- * descriptor or a negative errno.
+ * Makes `call`, which returns a new descriptor, until its result is above 2. The value of the macro
+ * is the descriptor or a negative errno.
  */
 #define DESCRIPTOR_ABOVE_STDIO(call)                                                               \
 	({                                                                                         \
@@ -43,8 +49,8 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	})
 
 /*
- * Fills the free numbers below 3 with what `harmless` opens, to which nobody can write, until
- * descriptors_release().
+ * Opens `harmless`, to which nobody can write, until the numbers 0, 1 and 2 are all taken.
+ * descriptors_release() closes what was opened.
  */
 #define DESCRIPTORS_FILL(low, harmless)                                                            \
 	do {                                                                                       \
@@ -58,8 +64,8 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	} while (0)
 
 /*
- * As DESCRIPTOR_ABOVE_STDIO(), for a call that must not be made in vain: the numbers are filled
- * before.
+ * Does what DESCRIPTOR_ABOVE_STDIO() does, for a `call` that must be made only once. The numbers 0,
+ * 1 and 2 are taken by `harmless` before.
  */
 #define DESCRIPTOR_BEHIND(harmless, call)                                                          \
 	({                                                                                         \

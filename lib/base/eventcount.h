@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number that threads can wait for, in place of a condition variable, of which some versions of
- * glibc lose wake-ups. Any thread can make these calls; none fails, and errno stays as it is.
+ * A number that threads can wait for. It is used instead of a condition variable, because some
+ * versions of glibc lose wake-ups of those. Any thread can make these calls; none fails, and errno
+ * stays as it is.
  *
  * Labels: [eventcount] eventcount_set, eventcount_advance → eventcount_number: carries all writes
  * before the change.
@@ -15,37 +16,49 @@ struct eventcount {
 	atomic_u32 number;
 };
 
-/* Returns the number, to be given to eventcount_wait(). */
+/*
+ * Returns the present number. If what the caller waits for has not happened yet, it gives this
+ * number to eventcount_wait().
+ */
 static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 {
-	/* [eventcount]: with this number, all that was written before it was set is seen. */
+	/*
+	 * [eventcount] pairs with the calls that change the number: with this number the caller
+	 * sees all that was written before it was stored.
+	 */
 	return u32_load_acquire(&eventcount->number);
 }
 
-/* Changes the number, and wakes nobody. */
+/* Changes the number without waking the threads that wait for a change. */
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
-	/* [eventcount]: whoever sees this number sees all that was written before. */
+	/*
+	 * [eventcount] pairs with eventcount_number(): whoever gets this number sees all that was
+	 * written before.
+	 */
 	u32_store_release(&eventcount->number, number);
 }
 
-/* Wakes up to `count` threads that wait. */
+/* Wakes up to `count` threads that are in eventcount_wait(). */
 static inline void eventcount_wake(struct eventcount *eventcount, unsigned count)
 {
 	futex_wake(&eventcount->number, count);
 }
 
-/* Raises the number by one, and wakes up to `count` threads that wait. */
+/* Adds 1 to the number, and wakes up to `count` threads that are in eventcount_wait(). */
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
-	/* [eventcount]: whoever sees this number sees all that was written before. */
+	/*
+	 * [eventcount] pairs with eventcount_number(): whoever gets this number sees all that was
+	 * written before.
+	 */
 	(void)u32_fetch_add_release(&eventcount->number, 1);
 	eventcount_wake(eventcount, count);
 }
 
 /*
- * Waits while it is still `number`, for at most `timeout_ns`; UINT64_MAX means without limit. It
- * can return early, so the caller looks again.
+ * Waits as long as the number is still `number`, for at most `timeout_ns`; UINT64_MAX means no
+ * limit. It can return early, so the caller must check again what it waits for.
  */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 /*
- * Tells whether the page will be zero in a forked child. An emulator (qemu-user before 7.1) accepts
- * any advice and follows none, so it is also given one that the kernel would refuse.
+ * Asks the kernel to zero the page in a forked child, and returns whether it will. An emulator
+ * (qemu-user before 7.1) accepts any advice and follows none, so it is also given one that a kernel
+ * would refuse.
  */
 static bool page_is_wiped_on_fork(void *page, size_t bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells whether this is the process that opened something, or a forked child, however it was
- * forked. The kernel zeroes a page in the child, so the answer costs one load. Where it does not do
- * that (before Linux 4.14, in an emulator, or because of a filter), the page is zero from the
- * start, and each question asks the kernel for the number of the process.
+ * Tells whether this process opened a thing, or is a forked child of the process that did, however
+ * it was forked. The kernel zeroes a page in the child, so the answer costs one load. Where the
+ * kernel does not do that (before Linux 4.14, in an emulator, or because of a filter), the page is
+ * zero from the start, and each question asks for the number of the process.
  */
 #ifndef TIMERHUB_FORK_CHECK_H
 #define TIMERHUB_FORK_CHECK_H
@@ -15,31 +15,46 @@
 struct fork_check {
 	uint32_t *is_opener; /* the first word of the page: 1, or 0 in a child; NULL: not open */
 	size_t bytes;
-	int pid; /* the opener's, if the page cannot answer; else 0 */
+	int pid; /* the opener's number if the page cannot answer, else 0 */
 };
 
-/* Makes a page of `bytes`, which is zero but for its first word. Returns 0 or a negative errno. */
+/*
+ * Maps a page of `bytes` bytes, which the kernel zeroes in a forked child if it can. All but the
+ * page's first word may be used by the caller. Returns 0 or a negative errno.
+ */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/* Answers where the page says 0: returns 0, or -EOWNERDEAD in a child. */
+/*
+ * Tells by getpid() whether this process is a forked child, in case the page is zero. Returns 0, or
+ * -EOWNERDEAD in a child.
+ */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/* Returns 0, or -EOWNERDEAD in a child. As a call's last step it needs no further register. */
+/*
+ * Returns 0, or -EOWNERDEAD in a forked child. It returns a number so that a call can end with it
+ * and needs no further register.
+ */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
 }
 
-/* Tells whether this is still the opener's process. */
+/*
+ * Tells whether this process may use what was opened, because it is the opener and not a forked
+ * child.
+ */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
 	return fork_check_result(fork_check) == 0;
 }
 
-/* In a child: it is the opener from now on, and its own children are told. */
+/*
+ * Makes a forked child the opener: from now on its calls succeed, and only its own children are
+ * told -EOWNERDEAD.
+ */
 void fork_check_renew(struct fork_check *fork_check);
 
-/* Gives back the page, if there is one. */
+/* Unmaps the page, if there is one. */
 void fork_check_close(struct fork_check *fork_check);
 
 #endif

@@ -10,8 +10,8 @@
 _Static_assert(TIMERHUB_LATENESS_BUCKETS == 64, "a number of 64 bits has so many highest bits");
 
 /*
- * Returns the bucket that counts a number: bucket i has those of 2^i to 2^(i+1) - 1, and the first
- * bucket also 0.
+ * Returns the bucket of a histogram that counts this number. Bucket i counts numbers from 2^i to
+ * 2^(i+1) - 1, and the first bucket also 0.
  */
 static inline unsigned histogram_bucket(uint64_t number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A mutex, which only the store and the relay use. Their callers wait for a disk or a server
- * anyway, so a lock costs them little, but nobody may hold it during such a wait. Only the lock of
- * the store's syncs is held meanwhile, because one sync runs at a time.
+ * anyway, so a lock costs them little, but nobody may hold it during such a wait. The only
+ * exception is the lock of the store's syncs, because one sync runs at a time.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H

@@ -33,9 +33,9 @@ int memory_reserve(struct memory *memory, size_t bytes)
 		return -errno;
 	*memory = (struct memory){ .base = base, .bytes = bytes };
 	/*
-	 * Where the kernel uses huge pages always, as Debian's does, the first access would
-	 * otherwise commit 2 MB. An error is ignored, because it comes from a kernel without huge
-	 * pages, which needs no advice.
+	 * Where the kernel uses huge pages for everything, as Debian's does, the first access would
+	 * otherwise commit 2 MB. An error is ignored, because only a kernel without huge pages
+	 * returns one.
 	 */
 	(void)madvise(base, bytes, MADV_NOHUGEPAGE);
 	return 0;
@@ -47,8 +47,8 @@ void memory_advise_huge(const struct memory *memory)
 }
 
 /*
- * Opens a memfd, and returns its descriptor or a negative errno. Linux 6.3 and later want to be
- * told that it holds no program, by a flag that older kernels refuse.
+ * Creates a memfd that other processes may read. Returns its descriptor or a negative errno. Linux
+ * 6.3 and later want to be told that it holds no program, by a flag that older kernels refuse.
  */
 static int memory_open_shown(const char *name)
 {
@@ -59,8 +59,8 @@ static int memory_open_shown(const char *name)
 }
 
 /*
- * Gives a memfd its size. Returns 0 or a negative errno. The process's limit is checked first,
- * because the kernel raises SIGXFSZ if it is exceeded, which kills most programs.
+ * Gives a memfd its size. Returns 0 or a negative errno. The process's file size limit is checked
+ * first, because the kernel would raise SIGXFSZ if it is exceeded, which kills most programs.
  */
 static int memory_resize_shown(int fd, size_t bytes)
 {
@@ -72,8 +72,8 @@ static int memory_resize_shown(int fd, size_t bytes)
 }
 
 /*
- * Fixes a memfd's size, and keeps others from writing to it where the kernel can (Linux 5.1). What
- * is mapped already stays writable. Returns 0 or a negative errno.
+ * Fixes the size of a memfd, and keeps other processes from writing to it where the kernel can do
+ * that (Linux 5.1). What is mapped already stays writable. Returns 0 or a negative errno.
  */
 static int memory_seal(int fd)
 {
@@ -102,8 +102,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory)
 {
 	/*
-	 * If it fails, the child goes on counting on its parent's board, and only numbers are
-	 * wrong.
+	 * An error of this call is ignored. The child then goes on counting in memory that its
+	 * parent has too, and only numbers are wrong.
 	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -16,35 +16,40 @@ struct memory {
 };
 
 /*
- * Reserves memory, and asks the kernel not to back it with huge pages, of which one would be
- * committed for each first byte. Returns 0 or a negative errno.
+ * Reserves zeroed memory. The kernel is asked not to use huge pages for it, because each first
+ * access would then commit a whole one. Returns 0 or a negative errno.
  */
 int memory_reserve(struct memory *memory, size_t bytes);
 
-/* Asks the kernel to back the memory with huge pages after all. A refusal does no harm. */
+/*
+ * Asks the kernel to use huge pages for this memory after all. It does no harm if the kernel
+ * refuses.
+ */
 void memory_advise_huge(const struct memory *memory);
 
 /*
- * Reserves memory that other processes can map to read: a memfd of this name, whose descriptor is
- * stored in *ret_fd. Its size is fixed, and since Linux 5.1 others cannot write to it. After a
- * failure the caller releases the memory, if there is any, and closes *ret_fd unless it is
- * negative.
+ * Reserves zeroed memory that other processes can map to read. It is a memfd with this name, whose
+ * descriptor is stored in *ret_fd. Its size is fixed, and since Linux 5.1 others can't write to it.
+ *
+ * Returns 0 or a negative errno. After a failure the caller must still release the memory, and
+ * close *ret_fd unless it is negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /*
- * Replaces shared memory by zeroed private memory, in a forked child, which must not write to what
- * others read as the parent's. It can be called in a signal handler.
+ * Replaces memory that is shared with other processes by zeroed private memory at the same address.
+ * A forked child calls it, because it must not write to what others read as its parent's. It can be
+ * called in a signal handler.
  */
 void memory_unshare(const struct memory *memory);
 
 /*
- * Allocates zeroed memory in whole cache lines, to be freed by free(). Returns NULL if there is
- * none.
+ * Allocates zeroed memory that starts at the beginning of a cache line. Free it by free(). Returns
+ * NULL if there is no memory.
  */
 void *memory_allocate(size_t bytes);
 
-/* Gives the memory back. */
+/* Unmaps memory that memory_reserve() or memory_reserve_shown() has reserved, if there is any. */
 void memory_release(struct memory *memory);
 
 #endif

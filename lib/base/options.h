@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies option structs of callers, which begin with their size. So a program that was compiled
- * with an older header works with a newer library: what its struct lacks keeps its default.
+ * with an older header works with a newer library: options that its struct does not have keep their
+ * defaults.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -11,10 +12,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* No struct of a later version will be larger, so a larger size is garbage. */
+/* A size above this is garbage, because no struct of a later version will be so large. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Returns 0 if all that this version does not know is 0, else -E2BIG. */
+/*
+ * Returns 0 if all bytes of a caller's struct beyond those that this version knows are 0, or -E2BIG
+ * if not, because the caller wants something that this version can't do.
+ */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -28,9 +32,12 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's struct to `ours`, which holds the defaults and keeps them if `theirs` is NULL.
- * `least_bytes` is the size that the struct had in an earlier version, whose callers go on to work.
- * Returns 0, or -EINVAL if it is smaller than the present struct and not of that size, or -E2BIG.
+ * Copies a caller's option struct to `ours`, which holds the defaults and keeps them if `theirs` is
+ * NULL. `least_bytes` is the size that the struct had in an earlier version, which is still
+ * accepted.
+ *
+ * Returns 0, or -EINVAL if the struct is smaller than ours and does not have that size, or -E2BIG
+ * if it has options that this version does not know.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

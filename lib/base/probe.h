@@ -3,7 +3,7 @@
  * Static probes for bpftrace, perf, gdb and SystemTap; timerhub-debugging(7) lists them. A probe is
  * a nop and a note that says where its arguments are. The arguments are computed even if nobody
  * traces, so a probe stands only where they are in registers already. The frequent path of
- * timerhub_rearm() has none, since one more register would cost it time. tests/packaging tests
+ * timerhub_rearm() has none, because one more register would cost it time. tests/packaging tests
  * them.
  */
 #ifndef TIMERHUB_PROBE_H

@@ -6,16 +6,20 @@
 /* ---- entries ---- */
 
 /*
- * Begins to use an entry if it is of `fn`. Only if it returns true, slow_entry_leave() must follow.
+ * Begins to use an entry of the table, if it belongs to the function `fn`. If it returns true,
+ * slow_entry_leave() must follow.
  */
 static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 {
-	/* Relaxed: a hint, so that other functions' entries are passed over quickly. */
+	/*
+	 * Relaxed is enough: this only serves to skip the entries of other functions quickly. The
+	 * second load of `fn` decides.
+	 */
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * Seq_cst: whoever gives the entry away changes the gate only from a number without users,
-	 * so either it sees this user, or this thread sees that the entry is being given away.
+	 * Seq_cst: an entry is given to another function by a change of its gate that expects no
+	 * users. So either the thread that does so sees this user, or this thread sees SLOW_GIVING.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -31,7 +35,7 @@ static void slow_entry_leave(struct board_slow_entry *entry)
 
 static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed: the numbers are only shown. */
+	/* Relaxed is enough, because the numbers are only shown. */
 	(void)u64_fetch_add_relaxed(&entry->count, 1);
 	(void)u64_fetch_add_relaxed(&entry->sum_ns, took_ns);
 	u64_raise(&entry->longest_ns, took_ns);
@@ -41,8 +45,8 @@ static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, u
 /* ---- the table ---- */
 
 /*
- * Counts in the function's entry or, if `claims`, in an unused entry that becomes the function's.
- * Returns false if there is none.
+ * Counts a slow callback in the entry of its function. If the function has none and `claims` is
+ * true, an unused entry becomes the function's. Returns false if there is no entry for it.
  */
 static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims, uint64_t took_ns,
                              uint64_t now_ns)
@@ -52,8 +56,9 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * Relaxed: the numbers of an unused entry are 0. If another thread has just made
-		 * the entry this function's, the swap fails, and entering succeeds.
+		 * Relaxed is enough, because the numbers of an unused entry are 0. The swap fails
+		 * if another thread has just given this entry to the same function; then the entry
+		 * can be used all the same.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -66,7 +71,10 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 	return false;
 }
 
-/* Returns the entry whose last slow callback is the longest ago, or NULL if all are in use. */
+/*
+ * Returns the entry that has counted no slow callback for the longest time, or NULL if threads are
+ * using all of them.
+ */
 static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint64_t *ret_gate)
 {
 	struct board_slow_entry *oldest = NULL;
@@ -75,7 +83,7 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++) {
 		struct board_slow_entry *entry = &table->entries[i];
 		uint64_t gate = u64_load_acquire(&entry->gate);
-		uint64_t last_ns = u64_load_relaxed(&entry->last_ns); /* relaxed: a choice */
+		uint64_t last_ns = u64_load_relaxed(&entry->last_ns); /* relaxed: a hint */
 
 		if ((gate & (SLOW_USERS_MASK | SLOW_GIVING)) == 0 && last_ns < oldest_ns) {
 			oldest = entry;
@@ -87,8 +95,9 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Gives the oldest entry to `fn`, with this callback as its first one. If other threads give away
- * and use all entries at this moment, the callback counts only in the sums of all functions.
+ * Gives the oldest entry to the function `fn`, with this callback as the first that it counts. If
+ * other threads give away and use all entries at this moment, the callback counts only in the sums
+ * of all functions.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
@@ -100,7 +109,10 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 
 		if (!entry)
 			return;
-		/* [slow-entry] A reader that sees a number of the new function sees this gate. */
+		/*
+		 * [slow-entry] pairs with the second load in slow_entry_read(): a reader that sees
+		 * a number of the new function also sees that the gate has changed.
+		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
 		u64_store_release(&entry->fn, fn);
@@ -109,7 +121,10 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->longest_ns, took_ns);
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
-		/* [slow-entry] Whoever sees this gate sees the new function and its numbers. */
+		/*
+		 * [slow-entry] pairs with slow_entry_read(): whoever sees this gate sees the new
+		 * function and its numbers.
+		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;
 	}
@@ -117,7 +132,7 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed: only shown. */
+	/* Relaxed is enough, because these are only shown. */
 	(void)u64_fetch_add_relaxed(&table->count, 1);
 	(void)u64_fetch_add_relaxed(&table->sum_ns, took_ns);
 	if (!slow_table_count(table, fn, false, took_ns, now_ns) &&

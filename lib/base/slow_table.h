@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions whose callbacks were slow, at most 32 of a hub or a loop. Any thread adds to the
- * table when a callback was slow, which is seldom, and timerhub_slow() and other processes read it.
+ * A table of the functions whose callbacks were slow, at most 32 of a hub or a loop. Any thread
+ * adds to it when a callback was slow, which is seldom, and timerhub_slow() and other processes
+ * read it.
  *
  * An entry begins to belong to a function by a compare-and-swap of `fn`. When all are taken, the
- * entry whose last slow callback is the longest ago is given to the new function. A thread that
- * adds to an entry is counted in the entry's gate meanwhile, and an entry is given away only while
- * nobody is, so nothing is ever added to another function's numbers. Nobody waits for anybody.
+ * entry whose last slow callback is the longest ago is given to the new function. While a thread
+ * adds to an entry, it is counted in a word of the entry, the gate, and an entry is given away only
+ * while nobody is counted there. So nothing is ever added to another function's numbers, and nobody
+ * waits for anybody.
  *
  * In a race two entries can get the same function. Whoever reads the table adds them up.
  *
@@ -25,7 +27,10 @@
 
 #define SLOW_FUNCTIONS 32
 
-/* A gate: how often the entry was given away, whether it is just being given away, and the users */
+/*
+ * An entry's gate is one word: how many threads use the entry, whether it is being given to another
+ * function, and above that how often it was given away.
+ */
 #define SLOW_USERS_MASK ((UINT64_C(1) << 24) - 1)
 #define SLOW_GIVING (UINT64_C(1) << 24)
 #define SLOW_GIVEN_ONE (UINT64_C(1) << 25)
@@ -47,19 +52,25 @@ struct board_slow {
 	struct board_slow_entry entries[SLOW_FUNCTIONS];
 };
 
-/* What an entry said. */
+/* What a reader has found in an entry of the table. */
 struct slow_reading {
 	uint64_t fn, count, sum_ns, longest_ns, last_ns;
 };
 
-/* How often a reader tries to find an entry unchanged. */
+/* How often a reader tries to read an entry without its being changed meanwhile. */
 #define SLOW_TRIES 64
 
-/* Reads an entry. Returns false if it is of no function, or is just being given to another one. */
+/*
+ * Reads an entry of the table. Returns false if it belongs to no function, or is being given to
+ * another one.
+ */
 static inline bool slow_entry_read(const struct board_slow_entry *entry, struct slow_reading *ret)
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
-		/* [slow-entry] What is loaded next is as new as this gate, or newer. */
+		/*
+		 * [slow-entry] pairs with slow_table_replace(): what is loaded next is as new as
+		 * this gate, or newer.
+		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
 		ret->fn = u64_load_acquire(&entry->fn);
@@ -67,7 +78,10 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->sum_ns = u64_load_acquire(&entry->sum_ns);
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
-		/* [slow-entry] If any of it is of a newer function, the gate has changed. */
+		/*
+		 * [slow-entry] pairs with slow_table_replace(): if anything that was loaded belongs
+		 * to a newer function, this load finds another gate.
+		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)
 			return ret->fn != 0 && ret->count != 0;
@@ -76,8 +90,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Reads a table into `ret`, which has room for SLOW_FUNCTIONS, with the longest callback first.
- * Returns how many functions it has.
+ * Reads the whole table into `ret`, which has SLOW_FUNCTIONS elements. The function with the
+ * longest callback comes first. Returns how many functions there are.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {
@@ -107,13 +121,14 @@ static inline unsigned slow_table_read(const struct board_slow *table, struct sl
 }
 
 /*
- * Counts a slow callback of `fn` that took `took_ns` and has ended at `now_ns`. Any thread may call
- * it.
+ * Counts a slow callback of the function `fn`, which took `took_ns` and ended at `now_ns`. Any
+ * thread may call it.
  */
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns);
 
 /*
- * Stores up to `max` functions for the program, with the longest callback first. Returns how many.
+ * Stores up to `max` functions that were slow, the one with the longest callback first, and returns
+ * how many.
  */
 int slow_table_list(const struct board_slow *table, struct timerhub_slow_callback *ret,
                     unsigned max);

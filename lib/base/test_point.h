@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Places between two atomic accesses where a test can stop a thread, because in similar designs a
- * thread that was stopped there did harm. In all other builds they are nothing.
+ * thread that was stopped there did harm. In all other builds they are nothing. The comments say
+ * what the thread has done and what it has not.
  */
 #ifndef TIMERHUB_TEST_POINT_H
 #define TIMERHUB_TEST_POINT_H

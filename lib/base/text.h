@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts a text together in a caller's buffer, piece by piece. As with snprintf(3), what does not fit
- * is left out but counted, so the caller learns how large a buffer he needs. stdio is not used,
- * because it depends on the locale and cannot be called in a signal handler.
+ * Writes a text piece by piece into a caller's buffer. As with snprintf(3), what does not fit is
+ * left out but counted, so the caller learns how large a buffer it needs. stdio is not used,
+ * because it depends on the locale and can't be called in a signal handler.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H
@@ -16,7 +16,7 @@ struct text {
 	size_t length; /* the whole text's length, even if the buffer is smaller */
 };
 
-/* Adds one character. */
+/* Adds one character to the text. */
 static inline void text_add_char(struct text *text, char character)
 {
 	if (text->length < text->bytes)
@@ -24,7 +24,7 @@ static inline void text_add_char(struct text *text, char character)
 	text->length++;
 }
 
-/* Adds a string. */
+/* Adds a string to the text. */
 static inline void text_add(struct text *text, const char *string)
 {
 	while (*string)
@@ -32,8 +32,8 @@ static inline void text_add(struct text *text, const char *string)
 }
 
 /*
- * Adds the decimal number `number` / 10^`decimals`, exactly. `decimals`, the number of digits after
- * the point, is at most 19.
+ * Adds number / 10^decimals to the text as an exact decimal number. `decimals` is how many digits
+ * come after the point, at most 19.
  */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
@@ -51,7 +51,10 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 	}
 }
 
-/* Ends the text with a zero byte. A text that does not fit is cut to make room for it. */
+/*
+ * Ends the text with a zero byte. If the text does not fit into the buffer, the buffer's last byte
+ * is used for that.
+ */
 static inline void text_end(struct text *text)
 {
 	if (text->bytes > 0)

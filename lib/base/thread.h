@@ -6,8 +6,8 @@
  * sandbox that answers system calls by SIGSYS (SECCOMP_RET_TRAP) needs them, and so does a crash
  * reporter.
  *
- * So between any two instructions of such a thread a handler of the program may run after all, and
- * may interrupt a system call (EINTR).
+ * So between any two instructions of such a thread a handler of the program can run after all, and
+ * can interrupt a system call (EINTR).
  */
 #ifndef TIMERHUB_THREAD_H
 #define TIMERHUB_THREAD_H
@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 /*
- * Returns the signals that the library's threads block: all but those that the kernel raises
- * because of what the thread itself has done.
+ * Returns the signals that the library's threads block: all except those that the kernel raises
+ * because of a fault of the thread itself.
  */
 static inline sigset_t thread_held_signals(void)
 {
@@ -32,9 +32,9 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks the signals that the library's threads block in the calling thread, too, until it calls
- * thread_release_signals(). What the thread blocks already stays blocked, because a signal of the
- * program may be pending there.
+ * Blocks in the calling thread what the library's own threads block, until thread_release_signals()
+ * is called. Signals that the thread blocks already stay blocked, because one may be pending for
+ * the program.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -43,15 +43,15 @@ static inline void thread_hold_signals(sigset_t *ret_before)
 	(void)pthread_sigmask(SIG_BLOCK, &held, ret_before);
 }
 
-/* Gives the calling thread the signal mask back that thread_hold_signals() has stored. */
+/* Restores the signal mask that thread_hold_signals() has stored in *before. */
 static inline void thread_release_signals(const sigset_t *before)
 {
 	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 /*
- * Returns the id of the calling thread's CPU clock. No other living thread has it, and the kernel's
- * number of the thread is in it, so this is how to get that without a system call.
+ * Returns the id of the calling thread's CPU clock. It serves as the thread's number: no other
+ * living thread has it, it contains the kernel's number of the thread, and it costs no system call.
  */
 static inline uint32_t thread_clock(void)
 {
@@ -62,7 +62,10 @@ static inline uint32_t thread_clock(void)
 	return (uint32_t)clock;
 }
 
-/* Starts a thread, whose `run` must first call thread_begin(). Returns 0 or a negative errno. */
+/*
+ * Starts a thread that runs `run`, which must call thread_begin() first. Returns 0 or a negative
+ * errno.
+ */
 static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 {
 	sigset_t before;
@@ -75,8 +78,8 @@ static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), voi
 }
 
 /*
- * Unblocks the signals of the calling thread's own faults. It may have inherited from the thread
- * that started it that they are blocked.
+ * Unblocks the signals that the kernel raises because of the thread's own faults. The thread that
+ * has started this one may have blocked them, and this one has inherited that.
  */
 static inline void thread_begin(void)
 {

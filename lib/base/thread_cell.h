@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cell says what one thread does for a hub or a loop just now: whether it runs a callback, which
- * one, and since when. The thread writes its cell by plain stores, while timerhub_each_running()
- * and other processes read it.
+ * A cell says what one thread is doing for a hub or a loop: whether it runs a callback, which one,
+ * and since when. The thread writes its cell, and timerhub_each_running() and other processes read
+ * it.
  *
- * A name must never be wrong. So `state` changes with each call of the thread, `count` with each
- * callback of a call, and `fn` is 0 between callbacks. A reader loads these three before and after
- * the rest, and takes all of it again if one has changed. The thread stores in this order:
+ * A reader must never show a wrong function. So `state` changes with each call of the thread,
+ * `count` with each callback of a call, and `fn` is 0 between callbacks. A reader loads these three
+ * before and after the rest, and reads everything again if one of them has changed. The thread
+ * stores in this order:
  *
  *   a call begins: queue, since_ns,           a callback begins: timer, count, fn
  *     count := 0, state
@@ -32,11 +33,16 @@
 #define CELL_CLAIMED UINT32_MAX /* as a clock: a thread is just taking the cell */
 
 struct board_cell {
-	/* number of the call, above CELL_WHERE_BITS bits that say TIMERHUB_AWAY or _IN_CALL */
+	/*
+	 * The number of the call; in the low CELL_WHERE_BITS bits, TIMERHUB_AWAY or
+	 * TIMERHUB_IN_CALL.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 state;
 	atomic_u64 fn;    /* address of the callback that runs; 0: none does */
 	atomic_u64 timer; /* the handle of its timer, or the address of its timeout */
-	/* since when the thread does what the cell says, on the clock of the hub or loop */
+	/*
+	 * Since when the thread has been doing what the cell says, on the clock of the hub or loop.
+	 */
 	atomic_u64 since_ns;
 	atomic_u64 queue; /* address of the queue that is or was dispatched; 0: none */
 	atomic_u64 loop;  /* address of the loop whose cell this is; 0: of none */
@@ -45,9 +51,9 @@ struct board_cell {
 	atomic_u32 count; /* number of the callback in its call */
 };
 
-/* What a reader has found in a cell. */
+/* What a reader has found out from a cell about what its thread is doing. */
 struct cell_reading {
-	uint32_t tid;       /* the thread, as its own namespace numbers it */
+	uint32_t tid;       /* the thread's number in its own namespace */
 	uint32_t where;     /* an enum timerhub_where */
 	uint64_t fn, timer; /* 0 unless a callback runs */
 	uint64_t queue, loop;
@@ -57,68 +63,90 @@ struct cell_reading {
 /* ---- calls of the thread that has the cell, whose own loads are relaxed ---- */
 
 /*
- * Returns the cell at *cell. The compiler must load it now: it would otherwise keep the addresses
- * of all its members on the stack, and load one for each store.
+ * Returns the cell that *cell points at. The pointer is read as volatile, so that the compiler
+ * loads it once: gcc would otherwise keep the address of each member on the stack, and load one for
+ * each store.
  */
 static inline struct board_cell *cell_of(struct board_cell *const *cell)
 {
 	return *(struct board_cell *const volatile *)cell;
 }
 
-/* Returns the state, which says TIMERHUB_IN_CALL in a call and its callbacks, else _AWAY. */
+/*
+ * Returns the word that says whether the thread of this cell is inside a call, or in one of its
+ * callbacks (TIMERHUB_IN_CALL), or outside (TIMERHUB_AWAY).
+ */
 static inline uint64_t cell_state(const struct board_cell *cell)
 {
 	return u64_load_relaxed(&cell->state);
 }
 
 /*
- * Says that the thread has entered a call into the library, when the clock said `now_ns`. `state`
- * is the cell's present state, which says that the thread was outside.
+ * Says in the cell that the thread has entered a call into the library at `now_ns`. `state` is what
+ * cell_state() returned, which must say that the thread was outside.
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/* because a count of the previous call could otherwise be reached again in this one */
+	/*
+	 * The count starts again at 0, because otherwise a callback of this call could get the
+	 * count that one of the last call had.
+	 */
 	u32_store_release(&cell->count, 0);
-	/* [cell] Who sees the new call sees its queue, and since when it is. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that sees the new call also sees its queue, and
+	 * since when it runs.
+	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
 
-/* Says that the thread has left its call into the library, and so is TIMERHUB_AWAY. */
+/*
+ * Says in the cell that the thread has left its call into the library, so that it is outside
+ * (TIMERHUB_AWAY).
+ */
 static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
-	/* [cell] Who sees what a later call stores sees that this one has ended. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
+	 * this one has ended.
+	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
 }
 
 /*
- * Says that the thread is inside no call into the library (TIMERHUB_AWAY), whether it was in one or
- * not.
+ * Says in the cell that the thread is outside of the library (TIMERHUB_AWAY), whether it was in a
+ * call or not.
  */
 static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
-	/* [cell] Who sees what a later call stores sees that an earlier one has ended. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
+	 * an earlier one has ended.
+	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
 
-/* Says that the thread calls a callback, the `count`-th of the call. */
+/* Says in the cell that the thread is about to run a callback, the `count`-th of its call. */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
 	u64_store_release(&cell->timer, timer);
 	u32_store_release(&cell->count, count);
-	/* [cell] Who sees the function sees its timer and its number. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that sees the function also sees its timer and
+	 * its count.
+	 */
 	u64_store_release(&cell->fn, fn);
 }
 
-/* Says that the callback has returned, and that the clock said `now_ns` then. */
+/* Says in the cell that the callback has returned, at `now_ns`. */
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] A reader that sees anything that is stored after this finds that no callback, or a
-	 * later one, is running.
+	 * [cell] pairs with cell_read(): a reader that sees anything that is stored after this
+	 * finds that no callback is running, or a later one.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -127,21 +155,21 @@ static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 /* ---- calls of those who read ---- */
 
 /*
- * Returns the number of the thread that has this CPU clock: the kernel has it above three bits,
- * complemented.
+ * Returns the number of the thread whose CPU clock has this id. The kernel stores it in the id
+ * above three bits, complemented.
  */
 static inline uint32_t cell_tid(uint32_t clock)
 {
 	return ~(clock >> 3 | UINT32_C(7) << 29);
 }
 
-/* How often a reader tries to find a cell unchanged. */
+/* How often a reader tries to read a cell without its being changed meanwhile. */
 #define CELL_TRIES 64
 
 /*
- * Reads a cell. Returns false if no thread has it. If the cell changes again and again while it is
- * read, the thread calls one short callback after the other, and the reading says that the thread
- * is inside its call and in no callback.
+ * Reads what the thread of a cell is doing. Returns false if no thread has the cell. If the cell
+ * changes again and again while it is read, the thread is running many short callbacks; the result
+ * then says that it is inside its call, and in no callback.
  */
 static inline bool cell_read(const struct board_cell *cell, struct cell_reading *ret)
 {
@@ -149,12 +177,18 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 	bool same = false;
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
-		/* [cell] What is loaded next is as new as these three, or newer. */
+		/*
+		 * [cell] pairs with the stores of the cell's thread: what is loaded after `state`,
+		 * `fn` and `count` is as new as these, or newer.
+		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
-		/* after `fn`, because until a call's first callback it is an earlier call's */
+		/*
+		 * This is loaded after `fn`, so that it is the count of that callback, or of a
+		 * later one.
+		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
@@ -162,7 +196,10 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		ret->loop = u64_load_acquire(&cell->loop);
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
-		/* [cell] If anything of that is newer than the three, one of them has changed. */
+		/*
+		 * [cell] pairs with the stores of the cell's thread: if anything that was loaded is
+		 * newer than `state`, `fn` and `count`, one of these three has changed by now.
+		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
 		       u64_load_acquire(&cell->state) == state;

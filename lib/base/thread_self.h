@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The number of the calling thread: its thread pointer, by the same instruction as the inline calls
- * of timerhub_loop.h. Not the address of a thread-local variable: each copy of the library in a
- * process has a variable of its own, so two copies would not agree about a thread, and musl's
- * dlopen() refuses a library whose thread-local memory is of the initial-exec model.
+ * A number for the calling thread: its thread pointer, which is read by the same instruction as in
+ * the inline calls of timerhub_loop.h. The address of a thread-local variable would not do. Each
+ * copy of the library in a process has its own variable, so two copies would not agree about a
+ * thread. Also, musl's dlopen() refuses a library whose thread-local memory is of the initial-exec
+ * model.
  */
 #ifndef TIMERHUB_THREAD_SELF_H
 #define TIMERHUB_THREAD_SELF_H
@@ -15,8 +16,8 @@
 #endif
 
 /*
- * Returns a number that is not 0 and that no other living thread has. A new thread may get the
- * number of one that has ended.
+ * Returns a number that no other living thread has, and that is not 0. When a thread has ended, a
+ * new one may get its number.
  */
 static inline uint64_t thread_self(void)
 {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Reads until `bytes` are there or the file ends, although the kernel may give less at a time and a
- * signal may interrupt it. Returns how many there are, or a negative errno.
+ * Reads `bytes` bytes, or less if the file ends before. It goes on if the kernel returns fewer at a
+ * time, or a signal interrupts it. Returns how many it has read, or a negative errno.
  */
 long whole_read(int fd, void *buffer, size_t bytes);
 

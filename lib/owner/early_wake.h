@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The early-wake margin. Waking a thread takes 4 to 40 us on a virtual machine, so the owner asks
- * to be woken that much before a timer is due, and spins for the rest.
+ * A thread that sleeps until a given time wakes up a little later, 4 to 40 us on a virtual machine.
+ * So the owner asks to be woken earlier than it must be, by a margin, and spins for the rest.
  *
- * How much that is, it learns: the margin follows the lateness that one sleep in sixteen exceeds.
- * If a sleep was later than the margin, the margin goes fifteen steps up, else one step down. It
- * thus comes up to 14 us within 40 sleeps, and down again within 500. It errs on the early side
- * because a sleep that ends late also delays the consumer, while one that ends early costs only
- * some spinning.
+ * It learns the margin from its sleeps, such that one sleep in sixteen is later than that. If a
+ * sleep was later than the margin, the margin grows by fifteen steps, otherwise it shrinks by one.
+ * Thus it grows to 14 us within 40 sleeps, and shrinks again within 500. Sleeps rather end too
+ * early than too late, because a late one also delays the consumer of the event, and an early one
+ * costs only some spinning.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H
 
 #include "base/bits.h"
 
-/* The largest margin, and so the longest spin, unless the hub's spin_ns is longer. */
+/*
+ * The largest margin that is learned. The owner never spins longer, unless the hub's spin_ns is
+ * longer.
+ */
 #define EARLY_WAKE_MAX_NS 16000
 #define EARLY_WAKE_DOWN_NS 32
 #define EARLY_WAKE_UP_NS (15 * EARLY_WAKE_DOWN_NS)
@@ -23,7 +26,7 @@ struct early_wake {
 	uint64_t ns; /* the margin; 0 before the first sleep */
 };
 
-/* Learns from a sleep that ended `late_ns` after the time that was asked for. */
+/* Changes the margin after a sleep that ended `late_ns` later than it was asked to. */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {
 	if (late_ns > early_wake->ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rule between the lanes (lane.c) and the map (spill_map.c): a slot goes into the lane of its
- * thread's CPU, and into the map if that lane is full, or if it probably waits already.
+ * The inbox has two parts, the lanes (lane.c) and the map (spill_map.c). A slot goes into the lane
+ * of its thread's CPU, or into the map if that lane is full or the slot probably waits already.
  *
  *   producer                                      owner
  *   advance the tail, or find it moved            make a promise, begin a pass
@@ -17,19 +17,22 @@
 #include "base/cpu.h"
 
 #define INBOX_LANES_MAX BOARD_LANES_MAX
-/* A hub has a further lane only if each then stands for so many slots. */
+/* A hub has several lanes only if there are at least so many slots for each of them. */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
 /*
- * When so many slots wait, the owner is woken although nothing is due. It schedules what waits
- * before it delivers what is due, and 8,192 slots make a timer late by 0.3 ms. The wake costs 14
- * us, which is 2 ns a push.
+ * When so many slots wait in the inbox, a caller wakes the owner although no timer is due. The
+ * owner schedules what waits before it expires timers, so a longer inbox would make them late:
+ * 8,192 slots take 0.3 ms. The wake-up costs 14 us, which is 2 ns for each of them.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* How many pushes of a lane lie between two counts of what waits, since a count reads all lanes. */
+/*
+ * A producer counts what waits in the inbox only at each so many-th push of a lane, because to
+ * count means to read all lanes.
+ */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif
@@ -61,12 +64,18 @@ void inbox_close(struct inbox *inbox)
 	memory_release(&inbox->memory);
 }
 
-/* Returns about how many slots wait. It leaves out those in the cache lines of the tails. */
+/*
+ * Returns roughly how many slots wait in the inbox. A tail moves only once per cache line of cells,
+ * so the last few slots of each lane are not counted.
+ */
 static uint64_t inbox_count(const struct inbox *inbox)
 {
 	uint64_t total = 0;
 
-	/* Relaxed: with an old number the owner is woken in vain, or a little later. */
+	/*
+	 * Relaxed is enough: if a number is out of date, the owner is woken in vain, or a little
+	 * later.
+	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
 		uint64_t head = u64_load_relaxed(&lane->head);
@@ -78,7 +87,10 @@ static uint64_t inbox_count(const struct inbox *inbox)
 	return total;
 }
 
-/* Tells, for one push in INBOX_ASK, whether so many slots wait that the owner should be woken. */
+/*
+ * Tells whether so many slots wait that the owner should be woken. Only one push in INBOX_ASK
+ * counts them, all others return false.
+ */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {
 	return pushes % INBOX_ASK == 0 && inbox_count(inbox) + INBOX_LINE >= INBOX_MANY;

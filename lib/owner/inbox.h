@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox carries slots from callers to the owner: "look at slot 17".
+ * The inbox carries the numbers of slots from the threads that change timers to the owner: "look at
+ * the timer in slot 17".
  *
  * A caller can be a signal handler, and any other can be preempted in the middle of a push and not
- * run again for a long time. So a push must never wait for another thread, and can never be
- * refused. Two structures together do that. A lane is a small ring buffer for the threads on some
- * of the CPUs. If it is full, the push sets the slot's bit in the spill map, which has a bit for
- * each slot of the hub and so is never full; above it are two levels of summary bits.
+ * run again for a long time. So a push must never wait for another thread, and must never be
+ * refused. Two structures together make that possible. A lane is a small ring buffer for the
+ * threads on some of the CPUs. If it is full, the push sets the slot's bit in the spill map, which
+ * has a bit for each slot of the hub and so is never full; above it are two levels of summary bits.
  *
- * A slot may wait in several places at once. The owner then looks at it several times, which does
- * no harm, because what to do is decided by the timer's pair.
+ * A slot may wait in several places at once. Then the owner looks at its timer several times, which
+ * does no harm, because what it does is decided by the timer's deadline and state.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -26,27 +27,32 @@ struct inbox {
 };
 
 /*
- * Opens an inbox for so many slots. `notes` has BOARD_LANES_MAX elements, or is NULL if the hub is
- * not observable. Returns 0 or -ENOMEM.
+ * Opens an inbox for a hub with `capacity` slots. `notes` is where it shows its numbers to
+ * timerhub-top: BOARD_LANES_MAX elements, or NULL if the hub is not observable. Returns 0 or
+ * -ENOMEM.
  */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 
-/* Gives back the memory. */
 void inbox_close(struct inbox *inbox);
 
 /*
- * Pushes a slot. Any thread can call it, and so can a signal handler. Returns true if so many slots
- * wait that the owner should be woken; only one call in several hundred checks that.
+ * Tells the owner to look at the timer in `slot`, when it next empties the inbox. Any thread can
+ * call it, and so can a signal handler. Returns true if so many slots wait that the caller should
+ * wake the owner; only one call in several hundred finds that out.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Pushes a slot that probably waits already. It goes into the map, where a second push of the same
- * slot takes no more room. Returns what inbox_push() returns.
+ * Tells the owner to look at the timer in `slot`, like inbox_push(), if the slot probably waits in
+ * the inbox already. It uses the spill map, in which the same slot takes no more room the second
+ * time.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Tells whether a slot waits in the map, so that it need not be pushed. */
+/*
+ * Tells whether a slot waits in the inbox's spill map. If so, the owner is going to take it, and
+ * nobody need push it again.
+ */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
 	return map_has(&inbox->map, slot);
@@ -55,15 +61,21 @@ static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 /* ---- calls of the owner ---- */
 
 /*
- * Begins a drain of everything that was pushed before this call. inbox_take() must then be called
- * until it returns 0, before the next drain begins.
+ * Begins to take out everything that was pushed before this call. The owner must then call
+ * inbox_take() until it returns 0, before it calls this again.
  */
 void inbox_begin(struct inbox *inbox);
 
-/* Takes up to `max` slots, and returns how many. 0 means that the drain has ended. */
+/*
+ * Takes up to `max` slots out of the inbox and returns how many. 0 means that all slots that were
+ * pushed before inbox_begin() have been taken.
+ */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Tells whether nothing waits. */
+/*
+ * Tells the owner whether nothing waits in the inbox. The owner asks that after it has stored a new
+ * promise, and before it sleeps.
+ */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

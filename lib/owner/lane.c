@@ -3,32 +3,35 @@
  * A cell of a lane holds a slot, a flag that says it is filled, and the lap, which counts the
  * rounds through the ring. A producer claims and fills a cell by one compare-and-swap, and the
  * cells are filled in order. So a producer that is stopped never leaves a cell that is claimed but
- * empty, behind which the owner could not see.
+ * still empty, which the owner could not pass.
  *
- * The tail is moved once per cache line only; at that point a producer goes on from where the tail
- * is by now, because others may have filled many cells. Why the accesses are seq_cst is said in
- * inbox.c.
+ * The tail tells producers where to look for an empty cell. They move it only once per cache line
+ * of cells, and go on from where it is then, because others may have filled many cells meanwhile.
+ * The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/lane.h"
 
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* Returns the cell of a position. Positions count over all laps. */
+/* Returns the cell for a position in the lane. Positions do not start again when the ring does. */
 static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 {
 	return &lane->cells[place % INBOX_LANE_CELLS];
 }
 
-/* Returns what the cell of this position holds while it is empty. */
+/*
+ * Returns the value that means "empty" in the cell of this position. It changes with each round
+ * through the ring, so that a producer that comes late does not fill the cell in a later round.
+ */
 static uint64_t cell_empty_at(uint64_t place)
 {
 	return place / INBOX_LANE_CELLS * INBOX_LAP;
 }
 
 /*
- * Moves the tail to `place`, before which all cells are filled, unless somebody has moved it
- * further. Returns where it is then.
+ * Moves the tail forward to `place`, unless another thread has moved it further. All cells before
+ * `place` are filled. Returns where the tail is afterwards.
  */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
@@ -56,14 +59,18 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			return true;
 		}
 		/*
-		 * If the cell still holds a slot of the previous lap, the lane is full. The
-		 * difference is taken as a signed number, because laps wrap around.
+		 * If the cell still holds a slot of the previous round, the ring is full. The
+		 * difference is taken as a signed number, because the count of rounds wraps.
 		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
-			/* The owner wrote these cells last, so they are in another CPU's cache. */
+			/*
+			 * The owner was the last to write these cells, when it emptied them, so
+			 * they are in the cache of its CPU. Fetch the line after the next before it
+			 * is needed.
+			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
 	}
@@ -74,10 +81,10 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * The end is fixed now, because producers that are fast enough could otherwise keep the
-	 * owner draining while timers become overdue. It lies a cache line of cells after the tail:
-	 * producers move the tail only once a line, so a cell that was filled before this call can
-	 * lie behind it, but less than a line.
+	 * The owner takes the cells before this end. It is fixed now, because fast producers could
+	 * otherwise keep the owner here while timers become overdue. It is one cache line of cells
+	 * after the tail: producers move the tail only once per line, so nearly a line of filled
+	 * cells can lie behind it.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);
@@ -101,7 +108,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed: a producer that still sees the old value only takes the lane for full.
+		 * Relaxed is enough: a producer that still sees the old value only believes that
+		 * the ring is full, and uses the spill map instead.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

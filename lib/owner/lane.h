@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lane of the inbox: a ring buffer into which any thread pushes slots, and from which the owner
- * takes them.
+ * takes them. lane.c says how it works.
  */
 #ifndef TIMERHUB_LANE_H
 #define TIMERHUB_LANE_H
@@ -11,43 +11,60 @@
 #include "base/counter_board.h"
 #include "timer/pair.h"
 
-/* A cell holds a slot, above it this flag that says so, and above that the lap. */
+/*
+ * A cell of the ring holds a slot in its low bits, above it this flag, which is set while the cell
+ * is filled, and above that a count of the rounds through the ring.
+ */
 #define INBOX_FILLED ((uint64_t)1 << TIMER_SLOT_BITS)
 #define INBOX_LAP ((uint64_t)2 << TIMER_SLOT_BITS)
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
-/* A lane fits into the first-level cache, and holds what comes while the owner is busy. */
+/*
+ * So many cells fit into the first-level cache, and usually hold all that is pushed while the owner
+ * is busy.
+ */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
 _Static_assert(INBOX_LANE_CELLS % INBOX_LINE == 0, "a lap ends with a cache line");
 
-/* A ring buffer for the threads on some of the CPUs. Only the owner takes from it. */
+/* A ring buffer for the threads on some of the CPUs. Only the owner takes slots out of it. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells;
-	struct board_lane *notes; /* NULL: the hub is not observable */
-	/* Written by producers: where they begin to look for an empty cell. */
+	struct board_lane *notes; /* where it shows its numbers; NULL if not observable */
+	/*
+	 * Where a producer begins to search for an empty cell. Producers write this and the next
+	 * field.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	atomic_u64 spilled; /* how many slots its producers have put into the map */
-	/* Written by the owner: the position of the next cell to take. */
+	/*
+	 * The position of the next cell that the owner takes. Only the owner writes this and the
+	 * next fields.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	atomic_u64 drained; /* what `spilled` was when the last drain began */
 	uint64_t end;       /* where the present drain ends */
 };
 
-/* Puts a slot into the lane, and stores its position. Returns false if the lane is full. */
+/*
+ * Puts a slot into the lane, which is a ring buffer, and stores its position in *ret_place. Returns
+ * false if the lane is full. Any thread may call it, and so may a signal handler.
+ */
 bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 
 /* ---- calls of the owner ---- */
 
-/* Begins a drain of what was pushed before this call. */
+/* Begins to take out everything that was pushed before this call. */
 void lane_begin(struct inbox_lane *lane);
 
-/* Takes up to `max` slots from before the drain's end. Returns how many. */
+/*
+ * Takes up to `max` of the slots that were pushed into the lane before lane_begin(), and returns
+ * how many.
+ */
 unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max);
 
-/* Tells whether the lane has no slot. */
 bool lane_empty(const struct inbox_lane *lane);
 
 #endif

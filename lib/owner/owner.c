@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass. The owner gives the pass a number, reads the clock, drains the inbox, expires
- * what is due at the time that it has read, and publishes the events. Then it rests: it corrects
- * the earliest entries of the schedule, whose timers callers may have moved to a later time without
- * a word. At last it stores its promise, the time by which it will look into the inbox again.
+ * The owner's pass. The owner gives the pass a number, reads the clock, empties the inbox, expires
+ * what is due at the time that it has read, and publishes the events. Then it rests: callers may
+ * have moved the timers of the schedule's earliest entries to a later time without telling it, so
+ * it corrects these entries. At last it stores its promise, the time by which it will look into the
+ * inbox again.
  *
- * The clock is read before the drain, because otherwise a timer that is armed in between could
- * expire after one with a later deadline.
+ * The clock is read before the inbox is emptied, because otherwise a timer that is armed in between
+ * could expire after one with a later deadline.
  *
- * Only the control flow is here. What becomes of a timer is decided by its pair (timer/timer.h),
- * and an entry of the schedule is only a hint.
+ * Only the control flow is here. What becomes of a timer is decided by its deadline and state
+ * (timer/timer.h), and an entry of the schedule is only a hint.
  *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -23,20 +24,24 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* How many slots are taken from the inbox at once, so that their cache misses overlap. */
+/*
+ * How many slots the owner takes from the inbox at once. Their timers are prefetched together, so
+ * that the cache misses overlap.
+ */
 #define OWNER_BATCH 32
-/* How many expiries before its own a slot is prefetched. */
+/* A timer is prefetched when so many others are still to expire before it. */
 #define OWNER_AHEAD 12
 /*
- * How many entries a pass checks at most, which takes 12 to 24 us. If more must be checked, another
- * pass begins first, so that the inbox does not wait.
+ * How many schedule entries a pass checks at most before the owner sleeps, which takes 12 to 24 us.
+ * If more must be checked, the owner makes another pass first, so that nothing waits in the inbox
+ * for long.
  */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
 /*
- * If so many timers have expired in the last 1 to 2 ms, the next pass begins OWNER_GATHER_NS after
- * the last one, or when a caller wakes the owner.
+ * If so many timers have expired in the last 1 to 2 ms, the owner coalesces: its next pass begins
+ * OWNER_GATHER_NS after the last one, or when a caller wakes it.
  */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
@@ -61,7 +66,8 @@ void owner_close(struct owner *owner)
 /* ---- draining the inbox ---- */
 
 /*
- * Looks at a slot from the inbox: its timer's pair decides whether and when it must be scheduled.
+ * Reads the timer of a slot from the inbox, and schedules the slot, if the timer's deadline and
+ * state say so.
  */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
@@ -98,8 +104,8 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Tells outbox_compact() whether a handle stays in the outbox, which it does if its event is still
- * wanted, and notes its new place.
+ * Decides for outbox_compact() whether a handle stays in the outbox: it does if its event has not
+ * been taken, cancelled or re-armed. Records the position to which the handle moves.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 {
@@ -113,11 +119,12 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 }
 
 /*
- * Makes room in a queue's full outbox by removing the handles whose events nobody wants any more.
+ * Makes room in a queue's full outbox by removing the handles whose events were cancelled or
+ * re-armed.
  *
- * The handles that stay are published again, without a count of how late they are. So what was not
- * published yet is published before, with its count. If no handle stays, there is nothing to
- * publish until the next one is put.
+ * The other handles are published again, and are not counted as late a second time. So events that
+ * were not published yet are published and counted first. If no handle is left, there is nothing to
+ * publish.
  */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
@@ -139,13 +146,16 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	invariant(deadline_ns <= owner->now_ns); /* never early */
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
-	/* The handle of the last expiry is still there if a re-arm has withdrawn that expiry. */
+	/*
+	 * If a re-arm has withdrawn the timer's last expiry, its old handle may still be in the
+	 * outbox. It is removed, so that nobody finds two handles for one event.
+	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
-/* Ends an expired timer whose queue was closed, and gives its slot back. */
+/* Ends an expired timer whose queue has been closed, and gives its slot back to the arena. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
@@ -153,22 +163,24 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Puts an expired timer's event into its queue, and schedules the next period if it is periodic.
+ * Puts the event of an expired timer into its queue. If the timer is periodic, its next period is
+ * scheduled.
  *
- * The timer may have ended meanwhile, and then its slot is free with a deadline of "never". If it
- * is scheduled here all the same, no harm is done: a new timer in the slot is pushed into the
- * inbox, and the owner corrects the entry when it looks at the slot.
+ * If the timer was cancelled meanwhile, its slot gets a schedule entry that it does not need. That
+ * does no harm: when a new timer is armed in the slot, the slot is pushed into the inbox, and the
+ * owner corrects the entry.
  */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/* [queue] The queue that this finds is completely open. */
+	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * The next period is scheduled even if the queue is gone, because a consumer that took the
-	 * handle before may still deliver it, and then arms the next period without a push.
+	 * The next period is scheduled even if the queue is gone. A consumer that has taken the
+	 * handle before may still deliver it, and relies on this entry when it arms the timer for
+	 * that period.
 	 */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
@@ -181,7 +193,10 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Expires the timer of a slot that was just taken out of the schedule, if its pair agrees. */
+/*
+ * Expires the timer of a slot that was just taken out of the schedule. If the timer has been moved
+ * to a later time, it is scheduled again, and if it has ended, nothing happens.
+ */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -193,7 +208,10 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_put_expiry(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/* Even a timer that is due by now is scheduled, so that timers expire in order. */
+		/*
+		 * The timer is scheduled again even if it is due by now, because an earlier one may
+		 * still be in the schedule, and timers must expire in order.
+		 */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -202,7 +220,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Prefetches the timer that will expire after `ahead` others. */
+/* Prefetches the timer that will expire when `ahead` others have expired before it. */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -214,8 +232,8 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * The queue cannot be freed while it is used here: whoever closes a queue waits until the owner has
- * begun another pass, and this runs between two passes.
+ * The queue can't be freed while it is used here. Whoever closes a queue waits until the owner has
+ * begun another pass, another round of its work, and this runs between two passes.
  */
 void owner_fetch_next(const struct owner *owner)
 {
@@ -228,9 +246,12 @@ void owner_fetch_next(const struct owner *owner)
 		return;
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
-	/* Relaxed: if it is an older timer's, a queue is fetched in vain. */
+	/*
+	 * Relaxed is enough: if this belongs to an older timer of the slot, another queue is
+	 * prefetched in vain.
+	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
-	/* [queue] The queue that this finds is completely open. */
+	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;
@@ -239,8 +260,9 @@ void owner_fetch_next(const struct owner *owner)
 }
 
 /*
- * Takes the next due slot out of the schedule, or returns SLOT_NONE. If that first needs a long
- * sort, the events that wait to be published are published before, so that they do not wait for it.
+ * Takes the next slot that is due out of the schedule. Returns SLOT_NONE if none is due. If the
+ * schedule must first sort many entries, the events that are ready are published before that, so
+ * that they do not wait for it.
  */
 static uint32_t owner_take(struct owner *owner)
 {
@@ -270,7 +292,10 @@ static void owner_expire(struct owner *owner)
 
 /* ---- resting ---- */
 
-/* Schedules a slot for the time that its timer's pair gives. */
+/*
+ * Schedules a slot for the time at which its timer is really due, which is not earlier than its
+ * schedule entry says.
+ */
 static void owner_refile(struct owner *owner, uint32_t slot)
 {
 	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
@@ -285,9 +310,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest entries of the schedule until the earliest of all is one that was checked,
- * because the promise depends on that one. Each slot is checked at most once. Returns false if
- * OWNER_REST entries were not enough, so that another pass, with a drain, must follow.
+ * Corrects the earliest entries of the schedule until the earliest of all is known to be right,
+ * because the owner will sleep until that time. Each slot is checked at most once. Returns false if
+ * OWNER_REST entries were not enough; then another pass must follow, which begins with the inbox.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -298,7 +323,10 @@ static bool owner_rest(struct owner *owner)
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
-			/* The next rest checks anew, because its pass may take this entry out. */
+			/*
+			 * Forget what was checked: the next pass may take the earliest entry out,
+			 * so it has to check again.
+			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
 		}
@@ -319,23 +347,28 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	/*
-	 * [pass] Whoever sees the new number may free what only earlier passes used, and this pass
-	 * sees that a queue is gone if its closer has read the old number.
+	 * [pass] pairs with owner_wait_pass(), in both directions. Whoever sees the new number may
+	 * free what only earlier passes used. If a queue's closer has read the old number, this
+	 * pass sees that the queue is gone.
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
-	/* Relaxed: a waiter counts itself before it rings the bell, so the next pass sees it. */
+	/*
+	 * Relaxed is enough: a thread that waits counts itself before it rings the bell, so if this
+	 * pass misses it, the next one sees it.
+	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * Returns the time of the next pass, which is `next_ns` or a little later.
+ * Returns when the next pass should begin: at `next_ns`, when the next timer is due, or a little
+ * later.
  *
- * While timers fall due microseconds apart, most of their cost is to wake the owner and a consumer
- * for each. So the owner then collects what falls due in a short time, as network drivers do with
- * interrupts (Mogul and Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel",
- * 1997). It does not after a single burst, nor if the program has set spin_ns, because that asks
- * for punctual timers.
+ * If timers fall due microseconds apart, most of their cost is to wake the owner and a consumer for
+ * each. So the owner collects what falls due in a short time, as network drivers do with interrupts
+ * (Mogul and Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). It
+ * does not do so after a single burst, nor if the program has set spin_ns, which asks for punctual
+ * timers.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -354,9 +387,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass. Returns true if another one must follow at once: either the schedule's earliest
- * entries are not all checked yet, or the new promise is later than the old one and the inbox is
- * not empty, in which case a caller may have relied on the old one and not rung the bell.
+ * Makes one pass, a round of the owner's work. Returns true if another must follow at once. Either
+ * not all of the earliest schedule entries are checked yet, or the inbox is not empty although the
+ * owner now promises to look into it only later. A caller may have relied on the old promise and
+ * not woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

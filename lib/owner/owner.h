@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner: the one thread of a hub that keeps its timers in a schedule, makes them expire and
- * puts the events into the queues. It works in passes: it looks at each slot that callers have put
- * into the inbox, expires what is due, and then sleeps until the next timer, or until a caller
- * rings its bell (an eventfd, see base/bell.h).
+ * puts the events into the queues. It works in passes. In a pass it reads each timer whose slot
+ * callers have put into the inbox, expires what is due, and then sleeps until the next timer is
+ * due, or until a caller rings its bell (an eventfd, see base/bell.h).
  *
- * A manual hub has no such thread. There, whoever calls timerhub_advance() is the owner for the
- * time of the call. owner.c has the passes, and owner_thread.c the thread and its sleep.
+ * A manual hub has no such thread. There, whoever calls timerhub_advance() is the owner while the
+ * call lasts. owner.c has the passes, and owner_thread.c the thread and its sleep.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -27,7 +27,10 @@
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 _Static_assert(OWNER_QUEUES_MAX <= 1u << TIMER_QUEUE_BITS, "a record has room for each index");
 
-/* What the owner shares with the hub's callers. The hub fills it in before it opens the owner. */
+/*
+ * What the owner shares with the threads that use the hub. The hub fills this in before it opens
+ * the owner.
+ */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
@@ -42,7 +45,7 @@ struct owner {
 	struct owner_world world;
 	struct board_owner *counts;
 	struct schedule schedule;
-	uint64_t now_ns;     /* the time, read once in a pass, whose timers due by then expire */
+	uint64_t now_ns;     /* the time of the pass: what is due by then expires */
 	uint64_t crowd_ns;   /* when owner_gather() began to count events */
 	uint64_t crowd_told; /* how many events had been published by `crowd_ns` */
 	uint64_t true_ns;    /* earliest time that owner_rest() has checked, or UINT64_MAX */
@@ -62,48 +65,48 @@ struct owner {
 	int start_result;   /* why the thread could not start, a negative errno; else 0 */
 	atomic_u32 stop;    /* 1 if the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: how many passes, wraps */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
 	atomic_u32 pass_waiters; /* how many threads are in owner_wait_pass() */
 
-	/* Only the owner uses the members from here on. */
+	/* Only the owner uses the following fields. */
 	uint64_t swept; /* how many handles the present compaction has read */
 	struct publisher publisher;
 };
 
-/* Prepares the owner, but starts no thread. Returns 0 or -ENOMEM. */
+/* Sets up the owner and its schedule, but starts no thread. Returns 0 or -ENOMEM. */
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
 /*
- * Starts the owner's thread, and waits until it has everything that it needs to sleep. Returns 0 or
- * a negative errno.
+ * Starts the owner's thread. When this returns 0, the thread runs and has all that it needs to
+ * sleep, so it can't fail later. Otherwise it returns a negative errno.
  */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
-/* Returns the thread's gettid(2), or 0 if there is no thread. Any thread may call it. */
+/* Returns the gettid(2) of the owner's thread, or 0 if there is none. Any thread may call it. */
 int owner_tid(const struct owner *owner);
 
 /*
- * Ends the owner's thread, waits for its end and frees what it slept on. In a forked child `alive`
- * is false: the thread exists only in the parent, so there is nothing to wait for.
+ * Ends the owner's thread, waits until it has ended, and frees what it slept in. In a forked child
+ * `alive` must be false: the thread exists only in the parent, so there is nothing to wait for.
  */
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Makes passes until nothing is left to do now. Returns the promise, which is the time by which the
- * owner will look into the inbox again. Only the owner calls it.
+ * Expires timers until none is due and the inbox is empty. Returns the time by which the owner has
+ * promised to look into the inbox again. Only the owner may call it.
  */
 uint64_t owner_run_passes(struct owner *owner);
 
 /*
- * Prefetches what the next expiry will touch, so that the cache misses are over when it is due.
- * Only the owner calls it, and only between two passes.
+ * Prefetches the memory that the next expiry will touch, so that the cache misses are over when it
+ * is due. Only the owner may call it, and only between two passes.
  */
 void owner_fetch_next(const struct owner *owner);
 
 /*
- * Wakes the owner, and waits until the pass that is now in progress has ended. Any thread but the
- * owner may call it.
+ * Wakes the owner, and waits until it has begun a new pass, so that it no longer uses anything that
+ * it has found in an earlier one. Any thread but the owner may call it.
  */
 void owner_wait_pass(struct owner *owner);
 

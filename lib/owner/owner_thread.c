@@ -31,26 +31,35 @@
 #include "base/futex.h"
 #include "base/thread.h"
 
-/* How many sleeps in a row may fail in io_uring before the owner sleeps only in ppoll(2). */
+/*
+ * If so many sleeps in a row have failed in io_uring, the owner sleeps in ppoll(2) for the rest of
+ * its life.
+ */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* How long a sleep lasts at most if the kernel does not tell when the clock is set. */
+/*
+ * If the kernel won't tell the owner when the wall clock is set, it reads the clock at least this
+ * often.
+ */
 #define OWNER_ALARM_REFUSED_NS NS_PER_S
 
 /*
- * How long before an expiry the owner prefetches what it will touch. Several cache misses of 0.1 us
- * each fit into this time. Much earlier would take the cache lines away from a consumer that still
- * works with them.
+ * How long before an expiry the owner prefetches the memory that it will touch. Several cache
+ * misses of 0.1 us each fit into this time. Much earlier would be wrong, because it would take the
+ * cache lines away from a consumer that still works with them.
  */
 #define OWNER_FETCH_NS 1000
 
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
 #define LONG_BITS (8 * (unsigned)sizeof(long))
-/* The longest timeout. The kernel adds its clock to a timeout, and the sum must not wrap. */
+/*
+ * The longest timeout that is given to the kernel. The kernel adds its clock to a timeout, and the
+ * sum must not overflow.
+ */
 #define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62)
 
 /* ---- sleeping ---- */
 
-/* Makes the owner sleep in ppoll(2) from now on. */
+/* Lets the owner sleep in ppoll(2) instead of io_uring from now on. */
 static void owner_use_poll(struct owner *owner)
 {
 	owner->sleeper.ops->close(&owner->sleeper);
@@ -61,9 +70,9 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleeps in ppoll(2) once, because io_uring has refused this sleep with `error`. If such an error
- * does not go away (the program may have installed a seccomp filter), or has come too often, the
- * owner sleeps in ppoll(2) from now on.
+ * Sleeps once in ppoll(2), because io_uring has refused this sleep with `error`. If the error is
+ * one that will not go away (the program may have installed a seccomp filter), or if there were
+ * several in a row, the owner sleeps in ppoll(2) from now on.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -78,19 +87,19 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 }
 
 /*
- * Tells whether the owner must stop spinning and make a pass, because a caller has woken it,
- * somebody waits for a pass, or it must end.
+ * Tells whether the owner must stop spinning, because a caller has woken it for an earlier timer,
+ * or because a thread waits until it begins its next pass, or because it must end.
  */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: a stale value costs one more spin. */
+	/* Relaxed is enough: if one of these is out of date, the owner spins once more. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
 /*
- * Spins until `until_ns`. Returns false if it has stopped before, because the owner is wanted or
- * the clock was set back so that more than `ahead_ns` are left.
+ * Spins until `until_ns`. Returns false if it has ended before that, either because the owner is
+ * wanted, or because the clock was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -104,8 +113,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd, so that it ends the next sleep in place of the timeout. Returns false if the
- * clock was set since the last time, because a timer may then be due and a pass must follow.
+ * Sets the timerfd, so that it ends the next sleep at `at_ns` instead of a timeout. Returns false
+ * if the clock was set since the last call, because then a timer may be due and the owner must not
+ * sleep.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -117,9 +127,9 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		return false;
 	}
 	/*
-	 * If the kernel refuses, the owner wakes at intervals to read the clock. It does not poll
-	 * the timerfd then, because one that has expired would stay readable. The timeout counts
-	 * from now, because the attempt may have taken long.
+	 * If the kernel refuses to set the timerfd, the owner wakes at intervals to read the clock.
+	 * It does not poll the timerfd then, because that would stay readable once it has expired.
+	 * The timeout counts from now, because the attempt to set the timerfd may have taken long.
 	 */
 	*timeout_ns = UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
@@ -131,8 +141,8 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 }
 
 /*
- * Sleeps until `until_ns`, or until the bell rings. Returns false if it did not sleep, because the
- * clock was set.
+ * Sleeps until `until_ns`, or until a caller rings the bell to wake the owner. Returns false if the
+ * owner must not sleep, because the clock was set.
  */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -153,8 +163,8 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 }
 
 /*
- * Sleeps until `until_ns`, and learns how late the kernel wakes a thread if nothing ended it
- * before.
+ * Sleeps until `until_ns`. If nothing ends the sleep before, the owner learns from it how late the
+ * kernel wakes a thread.
  */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -166,8 +176,9 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Sleeps until a caller wakes the owner, or until `until_ns`. It asks to be woken earlier than
- * that, by the longer of spin_ns and the margin that it has learned, and spins for the rest.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. It asks the kernel to be woken
+ * earlier than that, by spin_ns or by the margin that it has learned, whichever is longer, and
+ * spins for the rest.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -189,7 +200,7 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 
 /* ---- the thread ---- */
 
-/* Binds the calling thread to one CPU. Returns 0 or a negative errno. */
+/* Lets the calling thread run on this CPU only. Returns 0 or a negative errno. */
 static int owner_pin(unsigned cpu)
 {
 	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS] = { 0 };
@@ -216,11 +227,12 @@ static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus
 }
 
 /*
- * Lets the calling thread run on the CPUs on which thread `tid` may run.
+ * Lets the calling thread run on the same CPUs as thread `tid`.
  *
- * A thread that has set such a mask does not get the CPUs that its cpuset is given later. So
- * nothing is set if the masks are equal already. If they are not, all CPUs are tried first: if the
- * kernel then allows the same ones as to `tid`, only the cpuset limits both threads.
+ * A thread that has set its own CPU mask does not get the CPUs that its cpuset is given later. So
+ * no mask is set if the two are equal already. If they are not, a mask of all CPUs is tried first:
+ * if the kernel then allows this thread the same CPUs as `tid`, it is only the cpuset that limits
+ * both.
  */
 static void owner_share_cpus(pid_t tid)
 {
@@ -238,9 +250,9 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Gives the calling thread the scheduling policy and the nice value of a thread that `tid` would
- * start. The kernel can refuse it if that is more than the hub's opener may have. These are system
- * calls because musl's functions of these names do nothing.
+ * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
+ * would have. The kernel can refuse, if that is more than this thread is allowed. The functions are
+ * called as system calls, because musl's functions of these names do nothing.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -252,7 +264,7 @@ static void owner_share_policy(pid_t tid)
 	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
 		return;
 	policy &= ~SCHED_RESET_ON_FORK;
-	/* A thread that SCHED_DEADLINE may start has always been reset to SCHED_OTHER. */
+	/* A thread with SCHED_DEADLINE can only start threads that are reset to SCHED_OTHER. */
 	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
 		policy = SCHED_OTHER;
 		param.sched_priority = 0;
@@ -265,9 +277,10 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the main thread's CPUs and priority instead of those that it has inherited from
- * the hub's opener, because a worker that is pinned, or has a real-time priority, would starve an
- * owner like itself. The kernel knows the main thread's settings even after that thread has ended.
+ * Gives the owner the CPUs and the priority of the main thread, instead of those of the thread that
+ * has opened the hub. If that thread is pinned or has a real-time priority, it could starve an
+ * owner that has the same settings. The kernel knows the main thread's settings even after that
+ * thread has ended.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -280,12 +293,15 @@ static void owner_be_like_main_thread(const struct owner *owner)
 		owner_share_cpus(main_tid);
 }
 
-/* Sets up the owner's thread, on that thread. Returns 0 or a negative errno. */
+/*
+ * Prepares the owner's thread: its name, its CPUs and priority, and what it sleeps in. It runs on
+ * that thread. Returns 0 or a negative errno.
+ */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	/* The kernel cuts a longer name to 15 bytes. */
+	/* The kernel cuts a name that is longer than 15 bytes. */
 	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0);
 	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
@@ -309,18 +325,24 @@ static void *owner_main(void *argument)
 	result = owner_begin_thread(owner);
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
-	/* [started] Whoever sees the 1 may read start_result and tid, and may use the sleeper. */
+	/*
+	 * [started] pairs with owner_start(): whoever sees the 1 may read start_result and tid, and
+	 * may use the sleeper.
+	 */
 	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: `stop` is stored before the bell wakes the owner. */
+	/* Relaxed is enough: `stop` is stored before the bell wakes the owner. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
 
-/* Opens the sleeper that the configuration asks for, or one that works. Returns 0 or an error. */
+/*
+ * Opens the sleeper, in which the owner waits: the one that the configuration asks for, or by
+ * default io_uring if the kernel has it, and otherwise ppoll(2). Returns 0 or a negative errno.
+ */
 static int owner_open_sleeper(struct owner *owner)
 {
 	int result = -ENOSYS;
@@ -337,7 +359,7 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
-/* Closes what the owner sleeps in, after its thread has ended or could not start. */
+/* Closes what the owner sleeps in. The owner's thread must have ended, or not have been started. */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)
@@ -364,7 +386,10 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	/* [started] From the 1 on, start_result, tid and the sleeper are as the owner left them. */
+	/*
+	 * [started] pairs with owner_main(): if this is 1, start_result, tid and the sleeper may be
+	 * read.
+	 */
 	while (u32_load_acquire(&owner->started) == 0)
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
@@ -395,15 +420,19 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * A load would not be enough, because it can run before the store of QUEUE_GONE has left
-	 * the store buffer, and a pass could begin in between. [pass] A pass that begins after this
-	 * sees that the caller's queue is gone.
+	 * The caller has stored that its queue is gone. A load would not be enough here, because it
+	 * can run before that store has left the store buffer, and a pass could begin in between.
+	 * [pass] pairs with owner_begin_pass(): a pass that begins later sees that the queue is
+	 * gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
-	/* [pass] From another number on, the caller may free what the earlier pass has used. */
+	/*
+	 * [pass] pairs with owner_begin_pass(): if the number has changed, the caller may free what
+	 * earlier passes have used.
+	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);

@@ -22,7 +22,10 @@
 
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
-	/* Relaxed: not shared yet. The number 0 is no pass, so nobody has been woken in it. */
+	/*
+	 * Relaxed is enough, because no other thread has the promise yet. Passes are counted from
+	 * 1, so 0 means that nobody has woken the owner.
+	 */
 	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
 	u64_store_relaxed(&promise->pass, 1);
 	u64_store_relaxed(&promise->woken_pass, 0);
@@ -30,7 +33,10 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/* Seq_cst, because the drain of the inbox follows. */
+	/*
+	 * Seq_cst, so that the loads of the inbox come after it: see the table in the head of
+	 * inbox.c.
+	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 
@@ -45,14 +51,20 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns)
 
 bool promise_woken(const struct promise *promise)
 {
-	/* Relaxed: with an old value the owner only spins once more. */
+	/* Relaxed is enough: if a value is out of date, the owner only spins once more. */
 	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* Relaxed: the caller has loaded `pass` from there, and sees nothing older now. */
+	/*
+	 * Relaxed is enough: the caller has loaded its number from `pass`, so it sees no smaller
+	 * one now.
+	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
-	/* It is only raised, because the caller may have been stopped since an earlier pass. */
+	/*
+	 * The number is only raised, never lowered, because this caller may have been stopped since
+	 * an earlier pass of the owner.
+	 */
 	u64_raise(&promise->woken_pass, pass);
 }

@@ -11,41 +11,58 @@
 #include "base/bits.h"
 
 struct promise {
-	/* The promised time. The owner writes it. */
+	/* The time by which the owner will look into its inbox again. Only the owner writes it. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns;
 	atomic_u64 pass;       /* number of the owner's present pass, which it writes */
 	atomic_u64 woken_pass; /* the latest pass in which a caller has woken the owner */
 };
 
-/* Begins with a promise: 0 if a pass follows, UINT64_MAX if the owner waits until it is woken. */
+/*
+ * Sets up the promise, the time by which the owner will look into the inbox: 0 if it is about to do
+ * so, UINT64_MAX if it waits until somebody wakes it.
+ */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
 /*
- * Gives the owner's next pass its number. It comes before the clock is read and the inbox drained.
+ * Gives the owner's next pass, its next round of work, a number. The owner calls it before it reads
+ * the clock and empties the inbox.
  */
 void promise_begin_pass(struct promise *promise);
 
-/* Stores a new promise of the owner. Returns true if it must look into the inbox once more. */
+/*
+ * Stores a new promise, the time by which the owner will look into the inbox again. Returns true if
+ * it is later than the last one. Then the owner must look into the inbox once more at once, because
+ * a caller may have relied on the last promise.
+ */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
-/* Tells the owner whether a caller has woken it in this pass. The answer is a hint. */
+/*
+ * Tells the owner whether a caller has woken it since it began its present pass, a round of its
+ * work. The answer may be out of date, so it is only a hint.
+ */
 bool promise_woken(const struct promise *promise);
 
 /*
- * Tells a caller that has pushed a slot whether it must wake the owner, and then call
- * promise_record_wake() with the number that is stored in *pass.
+ * Tells a caller that has pushed a slot whether it must wake the owner for a timer with this
+ * deadline. If so, it wakes the owner and then calls promise_record_wake() with *pass.
  */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
 {
-	/* The pass is loaded first, so that a wake recorded for it was sent after it began. */
+	/*
+	 * The number of the pass is loaded first, so that a wake that is recorded for this pass was
+	 * sent after the pass had begun.
+	 */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;
 	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
-/* Notes a wake, so that other callers need not wake the owner in the same pass. */
+/*
+ * Records that the owner was woken in the pass with this number, so that other callers need not
+ * wake it again.
+ */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

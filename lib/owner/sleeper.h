@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the owner's thread sleeps in until its next timer is due, or until a caller rings the bell,
- * the eventfd that wakes the owner. There are two of them: sleeper_uring.c sleeps in io_uring,
- * where the kernel allows it, and sleeper_poll.c in ppoll(2), which works everywhere.
+ * A sleeper is what the owner's thread sleeps in until its next timer is due, or until a caller
+ * rings the bell, the eventfd that wakes the owner. There are two of them: sleeper_uring.c sleeps
+ * in io_uring, where the kernel allows it, and sleeper_poll.c in ppoll(2), which works everywhere.
  */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * How many times in a row a sleep may end with EINTR before that is an error. A kernel or a filter
- * that always answers EINTR would otherwise keep a CPU busy.
+ * How many times in a row a sleep may end with EINTR before that is an error. Without a limit, a
+ * kernel or a filter that always answers EINTR would keep a CPU busy.
  */
 #define SLEEPER_INTERRUPTIONS_MAX 16
 
@@ -19,20 +19,20 @@ struct sleeper;
 
 struct sleeper_ops {
 	/*
-	 * Prepares the calling thread for sleep(), and must be called on the thread that will
-	 * sleep. Returns 0 or a negative errno.
+	 * Prepares the calling thread for sleep(). It must be the thread that will sleep. Returns 0
+	 * or a negative errno.
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until the bell rings or `timeout_ns` have passed, where UINT64_MAX means no limit.
-	 * It returns at once if the bell has rung since the last sleep, and may return too early,
+	 * Sleeps until the bell rings or `timeout_ns` have passed; UINT64_MAX means no limit. It
+	 * returns at once if the bell has rung since the last sleep. It may return too early,
 	 * because the owner reads the clock afterwards. Returns a negative errno if it could not
 	 * sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*
-	 * Frees what the sleeper has. It is called on the thread that sleeps, or while that thread
-	 * does not run.
+	 * Frees what the sleeper has. It must be called on the thread that sleeps, or when that
+	 * thread does not run.
 	 */
 	void (*close)(struct sleeper *sleeper);
 };
@@ -42,8 +42,9 @@ struct sleeper {
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
 	 * A timerfd that ends a sleep when it expires, or -1. The sleeper neither reads nor closes
-	 * it. It may change between sleeps, which only sleeper_poll.c heeds: sleeper_uring.c polls
-	 * the one that it was opened with, and is woken once for each expiry.
+	 * it. It may be changed between two sleeps, but only sleeper_poll.c notices:
+	 * sleeper_uring.c polls the one that it was opened with, and wakes up once for each of its
+	 * expiries.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
@@ -51,12 +52,12 @@ struct sleeper {
 };
 
 /*
- * Opens a sleeper that sleeps in io_uring. Returns 0, or a negative errno if this kernel does not
- * allow that, or lacks what the sleeper needs.
+ * Opens a sleeper that sleeps in io_uring. Returns 0, or a negative errno if the kernel does not
+ * allow that or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
-/* Opens a sleeper that sleeps in ppoll(2), which always succeeds. */
+/* Opens a sleeper that sleeps in ppoll(2). It always succeeds. */
 void sleeper_open_poll(struct sleeper *sleeper, int bell, int deadline_fd);
 
 #endif

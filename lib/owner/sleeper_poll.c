@@ -25,14 +25,17 @@ static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
 	/*
-	 * With the default timer slack ppoll returns 50 us late. Some sandboxes refuse this call,
-	 * and there it does.
+	 * With the default timer slack, ppoll() returns up to 50 us late. If a sandbox refuses this
+	 * call, the owner has to live with that.
 	 */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }
 
-/* Waits without ppoll(2), for 1 ms at most, because the bell does not end this sleep. */
+/*
+ * Waits for at most 1 ms where ppoll(2) can't be used. A longer wait would not do, because the bell
+ * does not end it.
+ */
 static void poll_nap(uint64_t timeout_ns)
 {
 	static const atomic_u32 nobody;
@@ -41,12 +44,12 @@ static void poll_nap(uint64_t timeout_ns)
 }
 
 /*
- * Sleeps, and clears the bell if it has rung, since ppoll(2) would return at once as long as the
- * bell is readable.
+ * Sleeps in ppoll(2). If the bell has rung, it is cleared, because it would otherwise stay readable
+ * and the next sleep would end at once.
  */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
-	/* ppoll() ignores a descriptor of -1, so the timerfd needs no case of its own. */
+	/* ppoll() ignores a descriptor of -1, so it does not matter whether there is a timerfd. */
 	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
 		                { .fd = sleeper->deadline_fd, .events = POLLIN } };
 	struct timespec timeout = timespec_of(timeout_ns);

@@ -2,14 +2,14 @@
 /*
  * Sleeps in io_uring. The ring holds a multishot poll of the bell (the eventfd with which callers
  * wake the owner), and of the timerfd if there is one. Such a poll completes each time the bell
- * rings, so no read is needed to clear the bell.
+ * rings, so nobody needs to read the bell to clear it.
  *
  * The thread that opens the hub creates the ring, because it must return the errors. The ring stays
  * disabled until the owner's thread enables it, because only one thread may submit to it.
  *
  * A sleep is one system call that has the timeout as its argument, so there is no request to cancel
  * afterwards. But before Linux 6.15 a thread that waits there counts as one that waits for a disk,
- * so an idle hub would show as 100 % iowait of a CPU. On such a kernel the timeout is a request in
+ * and an idle hub would show as 100 % iowait of a CPU. On such a kernel the timeout is a request in
  * the ring as well, and the owner blocks in ppoll(2) on the ring. Timeouts are relative, because
  * the kernel gets absolute ones wrong in a time namespace.
  */
@@ -27,20 +27,26 @@
 #include "base/clock.h"
 #include "owner/sleeper.h"
 
-/* These are newer than the headers with which the library may be built. */
+/* These constants are newer than the kernel headers with which the library may be built. */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* 146 years, which is more than the owner ever asks for. The kernel adds its clock to it. */
+/*
+ * 146 years, longer than the owner ever sleeps. The kernel adds its clock to this, and the sum must
+ * not overflow.
+ */
 #define URING_NEVER_NS (((uint64_t)1 << 62) + 1)
-/* How often a submission is tried, because some sandboxes answer each with EINTR. */
+/* How often a submission is tried, because some sandboxes answer it with EINTR. */
 #define URING_SUBMIT_TRIES 16
 
-/* What a request's completions carry as user data. The first two are indexes of `fds`. */
+/*
+ * The user_data of the requests, by which their completions are told apart. The first two are also
+ * indexes of `fds`.
+ */
 enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* A descriptor that the ring polls. */
+/* A descriptor that the ring polls: the bell, or the timerfd. */
 struct uring_fd {
 	int fd;         /* the descriptor, or -1 if there is none */
 	bool requested; /* whether a poll was written into the ring that has not ended yet */
@@ -60,10 +66,10 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether a ring of this kind can be slept in. EXT_ARG (Linux 5.11) means that a wait can
- * have a timeout. A kernel with CQE_SKIP (5.17) also has the multishot poll, and timeouts that are
- * finer than a jiffy. A ring with DEFER_TASKRUN shows its completions only after another system
- * call, so it does not suit an owner that blocks in ppoll(2).
+ * Tells whether the owner can sleep in a ring with these features. IORING_FEAT_EXT_ARG (Linux 5.11)
+ * means that a wait can have a timeout. A kernel with CQE_SKIP (5.17) also has the multishot poll,
+ * and timeouts that are finer than a jiffy. A ring with DEFER_TASKRUN shows its completions only
+ * after another system call, so it does not suit an owner that blocks in ppoll(2).
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -73,8 +79,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, which base/descriptor.h explains. A ring's
- * descriptor can safely be moved, because a write to it does nothing.
+ * Creates a ring whose descriptor is not 0, 1 or 2; base/descriptor.h says why. A ring's descriptor
+ * can safely be moved, because a write to it does nothing.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -91,7 +97,7 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	return result;
 }
 
-/* Creates the best ring that this kernel has. Returns 0 or a negative errno. */
+/* Creates the best kind of ring that this kernel offers. Returns 0 or a negative errno. */
 static int uring_create(struct io_uring *ring)
 {
 	static const unsigned kinds[] = {
@@ -116,10 +122,10 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits what was written into the ring. Returns 0 or a negative errno.
+ * Submits the requests that are in the ring. Returns 0 or a negative errno.
  *
- * Requests that a failure has left in the ring are submitted by the next call, in their order. They
- * cannot fill the ring, because the owner gives this sleeper up after a few failures.
+ * If it fails, the requests stay in the ring, and the next call submits them in their order. They
+ * can't fill the ring, because the owner stops using io_uring after a few failures.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -134,7 +140,10 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result < 0 ? result : 0;
 }
 
-/* Writes a poll of one descriptor into the ring, unless there is one. Returns 0 or -EBUSY. */
+/*
+ * Requests a poll of one descriptor, unless the ring has one already. Returns 0, or -EBUSY if the
+ * ring is full. The request still has to be submitted.
+ */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_fd *polled = &uring->fds[index];
@@ -163,7 +172,10 @@ static int uring_poll_fds(struct sleeper_uring *uring)
 static int uring_start(struct sleeper *sleeper)
 {
 	struct sleeper_uring *uring = sleeper->state;
-	/* liburing 2.3 declares io_uring_enable_rings(), but does not export it. */
+	/*
+	 * liburing 2.3 declares io_uring_enable_rings(), but does not export it, so the ring is
+	 * enabled by hand.
+	 */
 	int result = io_uring_register((unsigned)uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
 	                               NULL, 0);
 
@@ -172,7 +184,10 @@ static int uring_start(struct sleeper *sleeper)
 	return result < 0 ? result : uring_submit(uring);
 }
 
-/* Notes that a request has completed, and whether it has ended. Returns 0 or a negative errno. */
+/*
+ * Records that a request has completed, and if it will not complete again, that it has ended.
+ * Returns 0 or the negative errno with which it has failed.
+ */
 static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
 {
 	bool ended = (cqe->flags & IORING_CQE_F_MORE) == 0;
@@ -190,7 +205,10 @@ static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe
 	}
 }
 
-/* Takes all completions out of the ring. Returns 0, or the negative errno of one that failed. */
+/*
+ * Takes all completions out of the ring. If one of them has failed, its negative errno is returned,
+ * otherwise 0.
+ */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -206,7 +224,10 @@ static int uring_reap(struct sleeper_uring *uring)
 	io_uring_cq_advance(&uring->ring, count);
 	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
 		return result;
-	/* The kernel keeps what did not fit, and leaves the ring readable, until it is asked. */
+	/*
+	 * The kernel keeps the completions for which the ring had no room, and the ring stays
+	 * readable, until the kernel is asked for them.
+	 */
 	result = io_uring_get_events(&uring->ring);
 	return result < 0 ? result : 0;
 }
@@ -218,8 +239,9 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 }
 
 /*
- * Puts the timeout of a sleep in ppoll(2) into the ring. If one is there already, it is moved,
- * because an old one that stays would wake the owner in vain. Returns 0 or -EBUSY.
+ * Requests a timeout that ends the next sleep in ppoll(2). If an older one is still in the ring, it
+ * is changed, because it would otherwise wake the owner in vain. Returns 0, or -EBUSY if the ring
+ * is full.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
@@ -243,7 +265,10 @@ static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return 0;
 }
 
-/* Blocks until the ring has a completion. Returns 0, or -EINTR if it did not wait for one. */
+/*
+ * Blocks in ppoll(2) until the ring has a completion. Returns 0, or -EINTR if the call has ended
+ * without one.
+ */
 static int uring_ppoll(struct sleeper_uring *uring)
 {
 	struct pollfd fd = { .fd = uring->ring.ring_fd, .events = POLLIN };
@@ -252,13 +277,13 @@ static int uring_ppoll(struct sleeper_uring *uring)
 		return 0;
 	/*
 	 * If a filter or an RLIMIT_NOFILE of 0 refuses ppoll(2), the owner waits in io_uring from
-	 * now on, because a sleep that counts as iowait is better than none.
+	 * now on. A sleep that counts as iowait is better than none.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;
 }
 
-/* Waits in io_uring until the ring has a completion or the timeout has passed. */
+/* Waits in io_uring until the ring has a completion or `timeout_ns` have passed. */
 static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
 	struct __kernel_timespec timeout = uring_timespec(timeout_ns);
@@ -275,7 +300,7 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Sleeps as sleeper.h says. */
+/* Sleeps in io_uring, or in ppoll(2) on the ring. struct sleeper_ops says what a sleep promises. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
@@ -288,7 +313,10 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	if (result < 0)
 		return result;
 	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
-	/* An interrupted sleep is a success, unless there were too many in a row. */
+	/*
+	 * A sleep that was interrupted has not failed, because sleeps may end too early. Many
+	 * interruptions in a row are a failure.
+	 */
 	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
 		return uring_reap(uring);
 	sleeper->interruptions = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A producer sets the bits of its slot from the bottom level to the top, even if some are set, and
- * the owner takes words from the top down. So a producer that is stopped half-way hides nobody's
- * slot: whoever pushes another slot in the same words sets all three bits too. A bit that is
- * already set need not be set again, because the owner has yet to take its word, and then takes
- * those below.
+ * A producer sets the bits of its slot from the bottom level to the top, even if some are set
+ * already, and the owner takes words from the top down. So a producer that is stopped half-way
+ * hides nobody's slot: whoever pushes another slot in the same words sets all three bits too. A bit
+ * that is set already need not be set again, because the owner has yet to take its word, and takes
+ * those below after that.
  *
- * The owner stores the pair of each slot that it takes, even if nothing in it changes. That is why
- * a producer that finds its slot's bits still set may rely on them. It has changed the pair before
- * it looked at the bits. Had the owner stored the pair first, the producer would have read that
- * store, and would then have seen that the bits were taken. Why the accesses are seq_cst is said
- * in inbox.c.
+ * The owner stores the pair (the deadline and state of a timer) for each slot that it takes, even
+ * if nothing in it changes. That is why a producer that finds its slot's bits still set may rely on
+ * them. The producer has changed the pair before it looked at the bits. If the owner had stored the
+ * pair first, the producer would have read what it stored, and would then have seen that the bits
+ * were taken. The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/spill_map.h"
 
@@ -57,7 +57,7 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 	return fresh;
 }
 
-/* Tells whether a bit of one level is set. */
+/* Tells whether the bit with this index is set on a level of the map, whose words are given. */
 static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 {
 	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
@@ -69,14 +69,18 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * From the bottom up, because the owner takes them from the top down: if the top bit is
-	 * still set when it is asked last, the owner has yet to come by.
+	 * The levels are tested from the bottom up, because the owner takes them from the top down.
+	 * If the top bit, which is tested last, is still set, the owner has not come to this slot
+	 * yet.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/* Removes the lowest bit that is to do on a level. Returns the index of what it stands for. */
+/*
+ * Removes the lowest bit that is still to do on a level of the owner's walk, and returns its index
+ * on that level. That is the index of a word on the level below, or on level 0 a slot.
+ */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
 	uint32_t index;
@@ -88,8 +92,9 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 }
 
 /*
- * Takes words until the bottom level has bits to do: it climbs to the first level that has some, or
- * takes the next word of the top level, and comes down again. Returns false at the end of the map.
+ * Goes on with the walk until it has bits of level 0 to return. It climbs to the lowest level that
+ * has bits left, or takes the next word of the top level, and comes down from there. Returns false
+ * at the end of the map.
  */
 static bool map_walk(struct spill_map *map)
 {
@@ -133,7 +138,10 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 
 bool map_empty(const struct spill_map *map)
 {
-	/* The top level is enough: whoever has not set its bit there yet will load the promise. */
+	/*
+	 * It is enough to look at the top level of the map. A producer that has not set its bit
+	 * there yet loads the owner's promise only after that, and then wakes the owner if it must.
+	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)
 			return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The spill map of the inbox: a bit for each slot of the hub, and two levels of summary bits above.
- * It takes what finds its lane full. Any thread sets bits, and the owner takes them.
+ * A push uses it if its lane, a ring buffer, is full. Any thread sets bits, and the owner takes
+ * them.
  */
 #ifndef TIMERHUB_SPILL_MAP_H
 #define TIMERHUB_SPILL_MAP_H
@@ -18,38 +19,56 @@ _Static_assert(INBOX_WORD < 64 || TIMER_SLOTS_MAX / (INBOX_WORD * INBOX_WORD * I
                "the owner reads the whole top level in each pass");
 
 struct spill_map {
-	/* Level 0 has a bit for each slot, the others one for each word of the level below. */
+	/*
+	 * Level 0 has a bit for each slot. Each higher level has a bit for each word of the level
+	 * below.
+	 */
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
-	/* The owner's walk over the map: on each level the bits still to do, and of which word. */
+	/*
+	 * How far the owner is in its walk over the map: for each level, the bits that it has taken
+	 * and not yet dealt with, and from which word they come. The first field begins a cache
+	 * line, because producers read those above.
+	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
 };
 
-/* Returns how many words a map for so many slots has on all levels. */
+/* Returns how many words are needed for a map with `capacity` slots, on all levels together. */
 uint64_t map_words(uint32_t capacity);
 
-/* Begins an empty map in map_words() zeroed words. */
+/* Sets up an empty map. `words` has map_words(capacity) elements, which must be zero. */
 void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
 /*
- * Sets the bits of a slot from the bottom level to the top. Returns false if the slot's own bit was
- * set already, in which case the owner is going to see it anyway.
+ * Sets the bits of a slot, from the bottom level to the top. Returns false if the slot's own bit
+ * was set already; then the owner is going to take it anyway.
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
-/* Tells whether a slot waits in the map, so that it need not be pushed. */
+/*
+ * Tells whether a slot waits in the map, which it does if its bits are set on all levels. Then the
+ * owner is going to take it, and nobody need push it again.
+ */
 bool map_has(const struct spill_map *map, uint32_t slot);
 
 /* ---- calls of the owner ---- */
 
-/* Begins a walk over the map. Each word is taken at most once in it, however fast producers are. */
+/*
+ * Begins a walk over the whole map. It takes each word at most once, so that it ends however fast
+ * producers are.
+ */
 void map_begin(struct spill_map *map);
 
-/* Takes up to `max` slots, and returns how many. Fewer than `max` mean that the walk has ended. */
+/*
+ * Takes up to `max` slots out of the map, and returns how many. If these are fewer than `max`, the
+ * walk has come to the end of the map.
+ */
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 
-/* Tells whether no slot waits, except those whose thread has not set all bits yet. */
+/*
+ * Tells whether the map is empty. A slot whose thread has not set all its bits yet does not count.
+ */
 bool map_empty(const struct spill_map *map);
 
 #endif

@@ -36,7 +36,7 @@
 
 void notifier_begin(struct notifier *notifier)
 {
-	/* Relaxed: no other thread uses the notifier yet. */
+	/* Relaxed is enough, because no other thread uses the notifier yet. */
 	u32_store_relaxed(notifier->ticket, u32_load_relaxed(notifier->ticket) | 1);
 }
 
@@ -48,8 +48,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] The event or the close for which a waiter is woken was stored before this. So a
-	 * waiter that loads the new ticket, and does not block because of it, sees that too.
+	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that gets the new ticket
+	 * also sees the event, or the close of the queue, for which waiters are woken.
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -58,8 +58,9 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The exchange may be relaxed: a consumer that sets 0 afterwards then reads the outbox, and
-	 * the thread that has set 1 is the one that writes to the eventfd.
+	 * The load is seq_cst: see the head of this file. The exchange can be relaxed. It only
+	 * chooses the one thread that writes to the eventfd, and a consumer that stores 0 later
+	 * reads the outbox anyway.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -73,7 +74,10 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the seq_cst addition in notifier_ring() comes after it and publishes it. */
+	/*
+	 * Relaxed is enough: notifier_ring() begins with a seq_cst addition, which publishes this
+	 * store.
+	 */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -82,8 +86,9 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed: the owner counts a ring in `rings` after it has made `signalled` 1. The call
-	 * above has read `rings`, so this load finds that 1, or a later value.
+	 * Relaxed is enough: the owner stores 1 in `signalled` before it counts a write in `rings`,
+	 * and bell_clear_counted() has just read that count. So this load finds the 1 or something
+	 * newer.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
@@ -93,15 +98,18 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
 	/*
-	 * [ticket] Whoever gets a ticket here also sees what the owner had stored before it gave
-	 * that ticket out.
+	 * [ticket] pairs with the addition in notifier_wake(): this thread also sees everything
+	 * that was stored before the ticket got this value.
 	 */
 	return u32_load_acquire(notifier->ticket);
 }
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed: an owner that still sees the old count only wakes somebody in vain. */
+	/*
+	 * Relaxed is enough: if the owner still sees the old count, it makes one futex_wake() in
+	 * vain.
+	 */
 	uint32_t before = u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 
 	invariant(before > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells the consumers of a queue that events wait: those that poll by an eventfd, and threads that
- * are blocked in timerhub_wait() by a futex.
+ * Tells the consumers of a queue that events wait for them: those that poll the queue's eventfd,
+ * and the threads that are blocked in timerhub_wait(), which sleep on a futex.
  */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
@@ -14,69 +14,86 @@
 struct notifier {
 	int fd; /* the queue's eventfd */
 	/*
-	 * What is written to the eventfd and read from it. In a forked child this memory is zero.
+	 * The buffers for writing and reading the eventfd. A forked child finds them zeroed. If a
+	 * signal handler forks in the middle of a call, the child therefore moves no byte of the
+	 * eventfd that it shares with its parent.
 	 */
 	const struct bell_words *bells;
 	/*
-	 * The futex: odd, and changed when waiters must look again. In a forked child it is zero.
+	 * The futex on which timerhub_wait() blocks. It changes when a blocked thread must look
+	 * into the outbox again. It is always odd, except in a forked child, which finds zeroed
+	 * memory.
 	 */
 	atomic_u32 *ticket;
-	/* 1 if the eventfd is readable, or if a consumer is about to read the outbox. */
+	/*
+	 * 1 while nobody needs to write to the eventfd, because it is readable or about to become
+	 * so, or because a consumer is about to read the outbox. 0: the owner must write to the
+	 * eventfd when it publishes the next event.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
 	atomic_u32 waiters; /* how many threads are between wait_enter and wait_leave */
 };
 
-/* Begins with a ticket that is zero, or that an earlier notifier has left. */
+/*
+ * Sets up a notifier. Its ticket, a futex word, is zero or what an earlier queue has left there. It
+ * is made odd, because 0 means that this is a forked child.
+ */
 void notifier_begin(struct notifier *notifier);
 
-/* Fetches what a signal or a clear will touch. */
+/* Prefetches the line of memory that notifier_signal() and notifier_clear() will write. */
 CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
 {
 	__builtin_prefetch(&notifier->signalled, 1);
 }
 
 /*
- * Tells the consumers that `count` events were published. Returns true if it has made the eventfd
- * readable. Only the owner calls it.
+ * Tells the consumers of a queue that the owner has published `count` events. It writes to the
+ * eventfd if that is needed, and wakes up to `count` threads that wait. Returns true if it has
+ * written. Only the owner thread may call it.
  */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
 /*
- * Tells whether consumers have found the queue empty since they were last signalled. Only the owner
- * asks, before it publishes.
+ * Tells whether consumers have found the queue empty since the eventfd was last written to. Only
+ * the owner thread calls this, before it publishes new events.
  */
 static inline bool notifier_is_idle(const struct notifier *notifier)
 {
 	return u32_load_relaxed(&notifier->signalled) == 0; /* relaxed: for a time that is shown */
 }
 
-/* Makes the eventfd readable with a new edge, for a consumer that leaves events behind. */
+/*
+ * Writes to the eventfd again although it may be readable, for a consumer that leaves events in the
+ * queue. Programs that poll edge-triggered are only told about such a new edge.
+ */
 void notifier_signal_again(struct notifier *notifier);
 
 /*
  * Makes the eventfd unreadable, for a consumer that has found the outbox empty. The consumer must
- * look into the outbox once more afterwards, because an event may have come meanwhile.
+ * read the outbox once more afterwards, because an event that was published meanwhile may not have
+ * been signalled.
  */
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Begins a wait and returns the ticket. The caller then looks into the outbox, calls futex_wait()
- * with this ticket if it is empty, and ends with notifier_wait_leave(). An event that is published
- * from now on wakes a waiter, or it changes the ticket, so that futex_wait() does not block.
+ * Begins a wait and returns the ticket. The caller then reads the outbox and, if that is empty,
+ * calls futex_wait() with this ticket; notifier_wait_leave() ends the wait. An event that is
+ * published after this call either wakes a waiter, or changes the ticket so that futex_wait() does
+ * not block.
  *
- * In a forked child the ticket is 0, and the caller must not wait. If the process forks between
- * this call and futex_wait(), the child does not block either, because it finds 0 and not its
+ * In a forked child this returns 0, and the caller must not wait. If the process forks between this
+ * call and futex_wait(), the child does not block either, because the futex is 0 there and not the
  * ticket.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 
-/* Ends a wait. */
+/* Ends a wait that notifier_wait_enter() has begun, whether the thread has blocked or not. */
 void notifier_wait_leave(struct notifier *notifier);
 
 /*
- * Makes up to `count` waiters look into the outbox again; UINT32_MAX means all of them. It can be
- * called in a signal handler.
+ * Makes up to `count` threads in timerhub_wait() read the outbox again, or all of them if `count`
+ * is UINT32_MAX. It may be called in a signal handler.
  */
 void notifier_wake(struct notifier *notifier, unsigned count);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A consumer copies the handles between head and tail, and then moves the head by a
- * compare-and-swap (CAS). Positions only grow, so if the swap succeeds, no cell that was copied had
+ * compare-and-swap (CAS). Positions only grow, so if the CAS succeeds, no cell that was copied had
  * been filled again. That is why the cells themselves can be loaded with relaxed order.
  *
- * When the outbox is empty, the owner now and then begins anew at the beginning of the array, so
- * that an outbox that never holds much stays within a few cache lines.
+ * When the outbox is empty, the owner now and then goes back to the beginning of the array, so that
+ * an outbox that never holds much stays within a few cache lines.
  *
- * During a compaction the outbox looks empty. So that no consumer concludes that nothing will come,
- * the owner sets TAIL_COMPACTING before it moves the head; the next publication clears it.
+ * While the owner compacts the outbox, it looks empty. So that no consumer concludes that nothing
+ * will come, the owner sets TAIL_COMPACTING before it moves the head; the next outbox_publish()
+ * clears it.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
  *         timers' state before.
@@ -21,7 +22,10 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/* An empty outbox begins anew at the array's beginning after so many cells (32 KiB). */
+/*
+ * An outbox that is empty again goes back to the beginning of its array once it has used so many
+ * cells, 32 KiB, so that it stays in the cache.
+ */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
@@ -46,7 +50,7 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* Begins anew at the beginning of the array, if all handles were published and taken. */
+/* Lets the ring go on at the beginning of the array, if consumers have taken all handles. */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -55,8 +59,9 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * A consumer that sees the new head and the old tail takes the outbox for empty, which it
-	 * is. Relaxed: the caller's acquire load of the head says that the cells have been copied.
+	 * A consumer that sees the new head and the old tail finds the outbox empty, which is true.
+	 * Relaxed is enough, because the caller's acquiring load of the head has made sure that the
+	 * cells were copied.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -70,16 +75,20 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * The head is on a line that consumers write, so it is read only if it must be: if there
-	 * seems to be no room, and if it may be time to begin anew.
+	 * The head is in a cache line that consumers write, so it is read only if there seems to be
+	 * no room, or if the ring may go back to the beginning of its array.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
-	 * [outbox-room]: the cells before the head have been copied, so they may be filled again.
+	 * [outbox-room] pairs with the CAS in outbox_take_before(): consumers have copied the cells
+	 * before this head, so the owner may fill them again.
 	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
-	/* Relaxed: only the owner writes the tail. */
+	/*
+	 * Relaxed is enough: only the owner writes the tail, and it is the owner that reads it
+	 * here.
+	 */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
 	return outbox->put - outbox->head_seen <= outbox->mask;
@@ -90,7 +99,10 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 	uint64_t place = outbox->put++;
 
 	invariant(place - outbox->head_seen <= outbox->mask);
-	/* Relaxed: outbox_publish() lets consumers see it. */
+	/*
+	 * Relaxed is enough, because outbox_publish() releases this store when consumers may see
+	 * it.
+	 */
 	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
 	return place;
 }
@@ -98,12 +110,17 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
 	/*
-	 * The low bits of the position are enough, because the number of cells divides 2^32. If the
-	 * cell is free by now, blanking it does no harm, since it is filled before it is used.
+	 * 32 bits of the position are enough, because the number of cells divides 2^32. The cell
+	 * may be free by now. To blank it does no harm then, because it is filled before it is used
+	 * again.
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
-	/* Relaxed: whoever sees the handle that is put next sees this too, by way of the tail. */
+	/*
+	 * Relaxed is enough for both accesses: the owner publishes the timer's newer handle
+	 * afterwards by a seq_cst store of the tail, so whoever sees that handle also sees this
+	 * store.
+	 */
 	if (u64_load_relaxed(cell) == handle)
 		u64_store_relaxed(cell, 0);
 }
@@ -111,8 +128,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * [outbox]: a consumer that sees this tail may read the cells before it. Seq_cst, because
-	 * notifier_signal() loads `signalled` next; notifier.c draws the two columns.
+	 * Seq_cst, because notifier_signal() loads `signalled` next, and must not do so before this
+	 * store: see the head of notifier.c. A consumer that sees this tail may read the cells
+	 * before it, because the store pairs with outbox_take_before() by the label [outbox].
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
@@ -122,17 +140,23 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
-	/* [outbox]: what was put may be taken by consumers until the head has moved. */
+	/*
+	 * [outbox] pairs with the load in outbox_take_before(): consumers may still take these
+	 * handles, until the CAS below moves the head.
+	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting]: whoever acquires the new head sees the flag in the tail.
-	 * [outbox-room]: the cells that consumers have taken may be filled again.
+	 * [outbox-compacting]: whoever sees the new head in outbox_exhausted() sees the flag too.
+	 * [outbox-room] pairs with outbox_take_before(): the cells may be filled again.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* No handle is lost, because each is read before its cell is filled. */
+	/*
+	 * A handle that is kept moves to a later position. No handle is overwritten before it is
+	 * read, because the new position's cell is one that was read already or is free.
+	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -149,8 +173,9 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * [outbox]: the cells before this tail may be read. The load may miss an event that
-		 * was just published; outbox_count() does not.
+		 * An event that was published just now may be missed, because the load is not
+		 * seq_cst; outbox_count() finds it. [outbox] pairs with outbox_publish(): the cells
+		 * before this tail may be read.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
@@ -160,10 +185,16 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			return 0;
 		count = stop - head < max ? (unsigned)(stop - head) : max;
 		for (unsigned i = 0; i < count; i++)
-			/* Relaxed: if the cell was filled again, the CAS fails. */
+			/*
+			 * Relaxed is enough: if the owner has filled the cell again, the CAS below
+			 * fails.
+			 */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
-		/* [outbox-room]: from here on the owner may fill the cells again. */
+		/*
+		 * [outbox-room] pairs with outbox_has_room(): from here on the owner may fill these
+		 * cells.
+		 */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
@@ -178,7 +209,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	/* Relaxed: an old head only makes the count too high. */
+	/* Relaxed is enough: if the head is out of date, the count is only too high. */
 	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
@@ -187,12 +218,15 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/* [outbox-compacting]: if a compaction has moved the head, the flag is seen in the tail. */
+	/*
+	 * [outbox-compacting] pairs with the CAS in outbox_compact(): if that has moved the head to
+	 * what is loaded here, the load of the tail below sees the flag.
+	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * With the flag set, the tail is greater than any head. Relaxed: the load of the head, or
-	 * an earlier outbox_count(), has acquired it.
+	 * TAIL_COMPACTING makes the tail greater than any head. Relaxed is enough, because the load
+	 * of the head above has acquired the flag, or an earlier outbox_count() has.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

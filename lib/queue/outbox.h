@@ -19,37 +19,46 @@ struct outbox {
 	atomic_u64 *cells; /* the handles; a cell that was blanked has 0, which is no handle */
 	uint64_t mask;     /* number of cells - 1 */
 	struct memory memory;
-	/* The position of the next handle to take. Consumers move it. */
+	/* The position of the oldest handle. A consumer moves it when it takes handles. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
-	/* Where the handles end that consumers may take, and the flag TAIL_COMPACTING. */
+	/*
+	 * The position after the last handle that consumers may take, and the flag TAIL_COMPACTING.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	/*
-	 * The position of the next cell to fill, and `head` when it was last read: the owner's own.
+	 * The position at which the owner stores the next handle, and what `head` was when the
+	 * owner last read it. Only the owner uses these two.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put;
 	uint64_t head_seen;
 };
 
 /*
- * Opens an outbox for a hub in which at most `capacity` timers can have expired at once. `outbox`
- * must be zeroed. Returns 0 or -ENOMEM.
+ * Opens an outbox for a hub in which at most `capacity` timers can have expired at the same time.
+ * The struct must be zeroed before. Returns 0 or -ENOMEM.
  */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 
-/* Gives back the memory. */
 void outbox_close(struct outbox *outbox);
 
 /* ---- calls of the owner ---- */
 
 /*
- * Tells whether there is room for one more handle. If there is none, outbox_compact() makes some.
+ * Tells the owner whether one more handle fits into the outbox. If it does not, the owner has to
+ * call outbox_compact(), which removes handles of timers that were cancelled or re-armed.
  */
 bool outbox_has_room(struct outbox *outbox);
 
-/* Stores a handle, which consumers see after outbox_publish(). Returns its position. */
+/*
+ * Stores a handle in the outbox and returns its position. Consumers can take it only after the next
+ * outbox_publish().
+ */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
-/* Fetches what the next put and its publication will touch, and a consumer has touched last. */
+/*
+ * Prefetches the lines of memory that the next outbox_put() and outbox_publish() will write,
+ * because a consumer on another CPU has used them last.
+ */
 CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 {
 	__builtin_prefetch(&outbox->cells[outbox->put & outbox->mask], 1);
@@ -57,40 +66,52 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Blanks a handle if it is still at `place`, of which the low 32 bits are enough. The owner does it
- * before it puts a newer handle of the same timer, so that nobody gets both.
+ * Removes a handle from the outbox, if it is still in the cell with this position. The owner does
+ * so before it stores a newer handle of the same timer, so that nobody gets both. `place` has the
+ * low 32 bits of the position, which are enough to find the cell.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
-/* Lets consumers take everything that was put so far. */
+/* Lets consumers take all handles that the owner has stored so far. */
 void outbox_publish(struct outbox *outbox);
 
-/* Decides in a compaction whether a handle stays. If so, it goes to the position `new_place`. */
+/*
+ * Decides whether outbox_compact() keeps a handle. If it returns true, the handle moves to the
+ * position `new_place`.
+ */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Takes all handles out, and puts those that `keep` wants back in the same order. Returns how many
- * these are. Until the next outbox_publish() the outbox looks empty to consumers, but
- * outbox_exhausted() says that it is not.
+ * Takes all handles out of the outbox, and puts back those for which `keep` returns true, in the
+ * same order. Returns how many it has put back.
+ *
+ * Until the owner calls outbox_publish(), consumers find the outbox empty; outbox_exhausted() tells
+ * them that handles are coming back.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
 /* ---- calls of any thread ---- */
 
-/* Takes up to `max` of the oldest handles. Returns how many. */
+/* Takes up to `max` handles from the outbox, the oldest first, and returns how many. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
- * Takes up to `max` of the oldest handles from before the position `end`, and returns how many.
- * Unless that is 0, *ret_tail is where the published handles ended at that time.
+ * Takes up to `max` handles that lie before the position `end`, the oldest first, and returns how
+ * many. If it has taken any, *ret_tail is where the published handles ended at that moment.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);
 
-/* Returns about how many handles there are, and 0 only if the outbox is empty. */
+/*
+ * Returns how many handles are in the outbox. The number may be too high if others take handles at
+ * the same time, but it is 0 only if the outbox is empty.
+ */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Tells whether the outbox is empty, and no compaction is about to put handles back. */
+/*
+ * Tells whether the outbox is empty and will stay so. It returns false while the owner compacts the
+ * outbox, because handles will then be put back.
+ */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

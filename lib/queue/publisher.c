@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list holds exactly the queues that have unpublished events. tests/unit/test_owner.c counts
- * how many slots are taken before a publication.
+ * Only queues that have unpublished events are in the list, and all of these are. How many slots
+ * the owner may handle before it publishes is tested by tests/unit/test_owner.c.
  */
 #include "queue/publisher.h"
 
@@ -17,8 +17,9 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 }
 
 /*
- * Counts the unpublished events of a queue and how late they are. It comes before the publication,
- * so that the time does not include that of a consumer which runs at once in place of the owner.
+ * Counts the events of a queue that are about to be published, by how late they are. The clock is
+ * read before the events are published. A consumer that is woken may run at once on the owner's
+ * CPU, and its run time must not count as the library's lateness.
  */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
@@ -30,7 +31,11 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 		u64_count(&publisher->counts->lateness[bucket], 1);
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
-	/* Relaxed: only shown. It comes before the publication, after which it may be needed. */
+	/*
+	 * If the queue was empty, note when it stopped being so. This comes before the events are
+	 * published, because whoever takes them may show the time at once. Relaxed is enough,
+	 * because it is only shown.
+	 */
 	if (notifier_is_idle(&queue->notifier))
 		u64_store_relaxed(&queue->counts->filled_ns, now_ns);
 	publisher->told += queue->unpublished;

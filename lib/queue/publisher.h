@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the owner's expiries and the queues' consumers. The owner puts events into the outboxes,
- * and the publisher decides when consumers may see them: often enough that no event waits long
- * behind others, whatever other queues hold, and seldom enough that a burst costs few signals. It
- * also counts how late they are. To tell a queue is to publish its events and to signal them. Only
- * the owner calls it.
+ * Decides when the events of expired timers become visible. The owner thread puts the events into
+ * the outboxes of their queues, and the publisher publishes them and signals the consumers: often
+ * enough that no event waits long behind others, whatever other queues hold, and seldom enough that
+ * a burst of expiries costs few signals. It also counts how late the events are. Only the owner
+ * calls it.
  */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
@@ -13,7 +13,10 @@
 #include "base/counter_board.h"
 #include "queue/queue.h"
 
-/* An expiry is published at the latest when the owner has taken so many slots after it. */
+/*
+ * The events of all queues are published at the latest when the owner has handled so many further
+ * slots since the first of them, so that no event waits long.
+ */
 #ifndef PUBLISHER_UNTOLD_MAX
 #define PUBLISHER_UNTOLD_MAX 1024
 #endif
@@ -22,7 +25,8 @@ struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
 	/*
-	 * The queues with unpublished events, in the order of their first ones, and the list's end.
+	 * A list of the queues that have unpublished events, in the order in which each got its
+	 * first, and the end of that list.
 	 */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* how many slots were taken since the first unpublished event */
@@ -32,22 +36,31 @@ struct publisher {
 void publisher_init(struct publisher *publisher, const struct clock *clock,
                     struct board_owner *counts);
 
-/* Tells whether any queue has events that consumers cannot see yet. */
+/* Tells whether any queue has an event that consumers cannot see yet. */
 static inline bool publisher_has_untold(const struct publisher *publisher)
 {
 	return publisher->unpublished != NULL;
 }
 
-/* Notes that an event was put into a queue's outbox. This can publish all queues' events. */
+/*
+ * Notes that the owner has put an event with this deadline into a queue's outbox. If the queue has
+ * many unpublished events now, those of all queues are published.
+ */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* Publishes and signals `count` events of one queue, and does not count their lateness. */
+/*
+ * Publishes the next `count` events of a queue and signals its consumers. It does not count how
+ * late they are.
+ */
 void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
-/* Publishes and signals the events of all queues. */
+/* Publishes all events that consumers cannot see yet, and signals the consumers of their queues. */
 void publisher_tell(struct publisher *publisher);
 
-/* Notes that the owner has taken a slot and dealt with it. This can publish all queues' events. */
+/*
+ * Notes that the owner has handled one more timer. If it has handled many since the first
+ * unpublished event, the events of all queues are published, so that none waits longer.
+ */
 static inline void publisher_took_slot(struct publisher *publisher)
 {
 	if (publisher_has_untold(publisher) && ++publisher->untold_taken == PUBLISHER_UNTOLD_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue: the outbox in which its events wait, and the notifier that tells its consumers. The
- * fields are arranged so that most cache lines have one kind of writer, which is the owner, or the
- * consumers, or the callers.
+ * A queue: the outbox in which the events of expired timers wait, and the notifier that tells its
+ * consumers. The fields are arranged so that most cache lines have one kind of writer: the owner,
+ * or the consumers, or the threads that arm timers.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -11,41 +11,50 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
-/* When a queue has so many unpublished events, the events of all queues are published. */
+/* When a queue has so many unpublished events, the owner publishes the events of all queues. */
 #ifndef PUBLISHER_BATCH
 #define PUBLISHER_BATCH 64
 #endif
 
 struct timerhub;
 
-/* In the hub's table of queues: this one is closed, but the owner may still use it in this pass. */
+/*
+ * Stands in the hub's table of queues for a queue that is closed, but that the owner may still use
+ * until its present pass over the timers has ended.
+ */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	/* These are fixed when the queue, or its loop, is opened. */
+	/*
+	 * The next fields do not change after the queue, or the loop to which it belongs, has been
+	 * opened.
+	 */
 	struct timerhub *hub;
 	struct board_queue *counts; /* its counters on the hub's board, which outlive the queue */
 	uint32_t index;             /* in the hub's table, and in the records of its timers */
 	/*
-	 * From which duration on a callback is slow for the hub or the loop; UINT64_MAX: never; 0:
-	 * neither is observable, and dispatches record nothing.
+	 * How long a callback must run to be counted as slow. UINT64_MAX means that none is ever
+	 * slow, and 0 that nobody can observe the hub or the loop, so that a dispatch need not
+	 * measure at all.
 	 */
 	uint64_t slow_ns;
-	struct board *hub_board;  /* the observable hub's; NULL: the hub is not observable */
-	struct board *loop_board; /* that of the observable loop to which it belongs, or NULL */
+	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
+	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell of an observable loop, or of a thread that has dispatched the queue, so that a
-	 * queue with one consumer finds it at once. Never NULL.
+	 * The cell in which a dispatch says what its thread is doing (base/thread_cell.h). It is
+	 * that of the loop, or of a thread that has dispatched the queue before, so that a queue's
+	 * only consumer finds its own at once. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
 	struct notifier notifier;
 
 	/*
-	 * What the owner alone uses: the publisher's list, and the events that it has not told yet.
+	 * Only the owner uses the next fields: the publisher's list of queues, and the deadlines of
+	 * the events in the outbox that are not published yet.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished;                   /* how many; 0: the queue is not in the list */
+	unsigned unpublished; /* how many events are unpublished; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of these events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 inside; /* how many threads are in timerhub_wait() */
@@ -54,19 +63,22 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of a loop's alarm, which is the only timer that the library arms for itself: it sets
- * the uint64_t at the event's ptr to never. timerhub_each() knows by this function which timer not
- * to show, because no program can have it.
+ * The callback of the one timer that the library arms for itself, with which a loop has itself
+ * woken by a hub. It stores "never" in the uint64_t at the event's ptr. timerhub_each() recognizes
+ * the timer by this function, and does not show it to the program.
  */
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Records what an observable loop does with its queue in the loop's cell and on its board from now
- * on. Nobody may dispatch the queue meanwhile.
+ * Makes the queue's dispatches say in this cell of an observable loop what they are doing, and
+ * count on the loop's board. Nobody may dispatch the queue while this runs.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 
-/* Tells whether handles wait in the outbox, which can all be of expiries that were withdrawn. */
+/*
+ * Tells whether the outbox has handles. There may be no event to take all the same, because the
+ * timers of all of them may have been cancelled or re-armed.
+ */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {
 	return outbox_count(&queue->outbox) > 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets a thread that cancels a timer wait until the timer's callback runs nowhere else.
+ * Lets a thread that cancels a timer, the canceller, wait until the timer's callback runs on no
+ * other thread.
  *
- * A thread that dispatches stores a timer's handle in its cell, and only then delivers the timer,
- * by a compare-and-swap of the timer's pair. The swap's release publishes what is in the cell, and
- * later changes of the pair keep it visible because they are read-modify-writes, too. So a
- * canceller that has seen the pair after the delivery finds the handle in the cell.
+ * A thread that dispatches events first stores the handle of a timer in its cell, and then delivers
+ * the timer's event by a compare-and-swap of the timer's pair. The release of the swap publishes
+ * what is in the cell, and later changes of the pair keep it visible, because they are
+ * read-modify-writes too. So a canceller that has seen the pair after the delivery finds the handle
+ * in the cell.
  *
  * It is tested by tests/service/test_cancel_sync.c.
  *
@@ -18,7 +20,7 @@
 #include "base/futex.h"
 #include "base/test_point.h"
 
-/* How long to sleep where nobody may wake the sleeper. */
+/* How long to sleep at a time where it can happen that nobody wakes the sleeper. */
 #define CALLBACK_NAP_NS 50000
 
 int callbacks_open(struct callbacks *callbacks)
@@ -39,15 +41,15 @@ void callbacks_close(struct callbacks *callbacks)
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * Each CPU begins at its own low index: low because a canceller searches all cells below
-	 * `end`, and its own so that CPUs do not compete for a cell.
+	 * Each CPU begins at its own low index: at a low one because a canceller searches all cells
+	 * below `end`, and at its own so that CPUs do not compete for a cell.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callbacks, i))
 			return callback;
-		/* All cells are taken, so sleep a little, and begin again. */
+		/* If all cells are taken, sleep a little and search again. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -62,19 +64,28 @@ void callback_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* [callback-end] A canceller that sees this handle may free what the last callback used. */
+	/*
+	 * [callback-end] pairs with callback_wait(): a canceller that sees this handle may free
+	 * what the thread's previous callback has used.
+	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
 
 void callback_begin(struct callback *callback, uint64_t handle)
 {
-	/* [callback-end] A canceller that sees this handle may free what the last callback used. */
+	/*
+	 * [callback-end] pairs with callback_wait(): a canceller that sees this handle may free
+	 * what the thread's previous callback has used.
+	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
 
 void callback_wake(struct callback *callback)
 {
-	/* [callback-ended] A canceller that sees the new count finds `now` changed. */
+	/*
+	 * [callback-ended] pairs with callback_wait(): a canceller that sees the new count also
+	 * sees that `now` has changed.
+	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
 }
@@ -82,9 +93,9 @@ void callback_wake(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * Tells whether a cell's `now` is about the timer with this handle. The top two bits of the
- * handle's generation do not fit into `now`, which does no harm, because two timers that differ
- * only in these are never in cells at the same time.
+ * Tells whether the word `now` of a cell is about the timer with this handle. The handle's top two
+ * bits do not fit into that word. That does no harm, because two timers that differ only in these
+ * bits never have events at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -92,24 +103,29 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether the calling thread has this cell. It is also true of a cell that an ended thread
- * with the same number has never given back, because it ended without unwinding its stack. No
- * callback runs in such a cell.
+ * Tells whether the calling thread has this cell. The answer is also true for the cell of an
+ * earlier thread with the same number that has ended without unwinding its stack, and so has not
+ * given the cell up. That does no harm, because no callback runs there.
  */
 static bool callback_is_ours(const struct callback *callback)
 {
-	/* Relaxed: only this thread stores its number, and it sees its own stores. */
+	/* Relaxed is enough: only this thread stores its own number, and it sees its own stores. */
 	return u64_load_relaxed(&callback->thread) == thread_self();
 }
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	/* Relaxed: the calling thread's own cells are below, because it has raised `end` itself. */
+	/*
+	 * Relaxed is enough: this thread itself has raised `end` above the index of its own cell.
+	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* Relaxed: only the calling thread's own stores matter. */
+		/*
+		 * Relaxed is enough: what is found matters only if the calling thread itself has
+		 * stored it.
+		 */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&
@@ -120,19 +136,20 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 }
 
 /*
- * Waits until the cell's thread has delivered the timer, or has found that it cannot, and, if
- * `running`, until the callback has ended.
+ * Waits until the thread that has this cell has delivered the event of the timer, or has found that
+ * it can't, and if `running` is true, until the callback has ended too.
  */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
 		/*
-		 * [callback-ended] If a callback's end is counted here, `now` shows that end, too.
+		 * [callback-ended] pairs with callback_wake(): if this count includes the end of a
+		 * callback, the load of `now` sees that end.
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] If `now` is another one, the caller sees all that the callback
-		 * did.
+		 * [callback-end] pairs with callback_end(): if `now` no longer names the timer, the
+		 * caller sees all that the callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -153,11 +170,17 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
-	/* Relaxed: the caller has seen the CAS that delivered the timer, and so the raised end. */
+	/*
+	 * Relaxed is enough: the caller has seen the CAS that delivered the event, and `end` was
+	 * raised before that.
+	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++)
-		/* The caller's own callback is left out, because it cannot end while it waits. */
+		/*
+		 * The calling thread's own callback is left out, because it can't end before this
+		 * call returns.
+		 */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says which thread runs which timer's callback, so that timerhub_cancel_sync() can wait until it
- * has ended. Each thread that dispatches has a cell, and pays two stores and an exchange for each
- * event. Only a canceller has to search through the cells.
+ * Says which thread runs which timer's callback, so that timerhub_cancel_sync() can wait until the
+ * callback has ended. Each thread that dispatches events has a cell, and pays two stores and an
+ * exchange for each event. Only a thread that cancels has to search the cells.
  */
 #ifndef TIMERHUB_RUNNING_CALLBACKS_H
 #define TIMERHUB_RUNNING_CALLBACKS_H
@@ -20,15 +20,19 @@
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* The cell of a thread that dispatches. */
+/*
+ * A cell in which one thread says which timer's callback it runs. A thread has it while it
+ * dispatches events.
+ */
 struct callback {
 	/*
-	 * handle << 2 | flags while a callback runs or is about to, else 0. The thread that has the
-	 * cell writes it, and a canceller that waits adds NOW_WAITED.
+	 * While a callback runs or is about to: the timer's handle << 2, and flags; else 0. The
+	 * thread that has the cell stores it. A thread in timerhub_cancel_sync() that waits for the
+	 * callback adds NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
-	atomic_u64 thread; /* thread_self() of the thread that has the cell; 0: it is free */
-	atomic_u32 ended;  /* futex: how many callbacks have ended for which a canceller waited */
+	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
+	atomic_u32 ended;  /* futex: how many callbacks that a canceller waited for have ended */
 };
 
 struct callbacks {
@@ -40,30 +44,34 @@ struct callbacks {
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
-/* Takes a cell for the calling thread. Returns false if another thread has it. */
+/* Takes the cell with this index for the calling thread. Returns false if another thread has it. */
 static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 {
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
-	/* Relaxed: a hint. [callback-cell] The cell is this thread's to write once it has it. */
+	/*
+	 * The load may be relaxed, because the CAS decides. The CAS pairs with callback_free() by
+	 * its label [callback-cell]: once it has succeeded, only this thread writes the cell.
+	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * `end` is raised before this thread delivers its first timer. So a canceller that finds
-	 * the timer delivered also sees the new end, and does not miss this cell in its search.
+	 * `end` is raised before this thread delivers its first event. So a thread in
+	 * timerhub_cancel_sync() that finds an event delivered also finds the new `end`, and does
+	 * not leave out this cell.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
 }
 
-/* Does the work of callbacks_enter() if another thread has the cell at the hint. */
+/* Finds a free cell for callbacks_enter() if another thread has the one it tries first. */
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
 /*
- * Takes a cell for the calling thread, which is about to dispatch. `cpu` is a hint where to look
- * for a free one. If all are taken, it waits.
+ * Takes a free cell for the calling thread, which is about to dispatch events. `cpu` is a hint
+ * where to look for one. If all cells are taken, the call waits.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
@@ -73,57 +81,79 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 	                                        : callbacks_enter_elsewhere(callbacks, cpu);
 }
 
-/* Notes in the cell that its thread is about to try to deliver this timer. */
+/* Says in the cell that its thread is going to try to deliver the event of this timer. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* Notes in the cell that its thread has delivered this timer and is about to run its callback. */
+/*
+ * Says in the cell that its thread has delivered the event of this timer, and calls its callback
+ * next.
+ */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Wakes the cancellers that wait for a callback, which has just returned. */
+/*
+ * Wakes the threads in timerhub_cancel_sync() that wait for this thread's callback, which has just
+ * returned.
+ */
 void callback_wake(struct callback *callback) __attribute__((cold));
 
 /*
- * Notes that the callback has returned, and wakes the cancellers that wait for it. This is inline
- * because it is done for each callback.
+ * Says in the cell that the callback has returned, and wakes the threads in timerhub_cancel_sync()
+ * that wait for it. It is inline, because it is called for each event.
  */
 static inline void callback_end(struct callback *callback)
 {
-	/* [callback-end] A canceller that sees the 0 sees all that the callback has written. */
+	/*
+	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 sees all that the
+	 * callback has written.
+	 */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) != 0)
 		callback_wake(callback);
 }
 
-/* Lets another thread take the cell. */
+/* Gives up a cell, so that another thread can take it. */
 static inline void callback_free(struct callback *callback)
 {
-	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
+	/*
+	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 may free what the
+	 * thread's last callback has used.
+	 */
 	u64_store_release(&callback->now, 0);
-	/* [callback-cell] Another thread may take the cell, and write to it. */
+	/*
+	 * [callback-cell] pairs with callback_claim(): from here on another thread may write the
+	 * cell.
+	 */
 	u64_store_release(&callback->thread, 0);
 }
 
-/* Does the work of callbacks_leave() if the thread is still inside a callback. */
+/*
+ * Says that the thread's last callback, which an exception has left, has ended, and gives up the
+ * thread's cell.
+ */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives the cell back at the end of a dispatch. If an exception has left a callback, that callback
- * is first noted as ended.
+ * Gives up the thread's cell when it has dispatched its events. If a C++ exception has left the
+ * last callback, this first says that the callback has ended.
  */
 static inline void callbacks_leave(struct callback *callback)
 {
-	/* Relaxed: only this thread sets it. It is set if an exception has left a callback. */
+	/*
+	 * Relaxed is enough, because only this thread sets NOW_RUNNING. If it is still set,
+	 * callback_end() was not called, because an exception has left the callback.
+	 */
 	if ((u64_load_relaxed(&callback->now) & NOW_RUNNING) != 0)
 		callback_leave(callback);
 	else
 		callback_free(callback);
 }
 
-/* Tells whether the calling thread is inside this timer's callback. */
+/* Tells whether the calling thread is inside the callback of the timer with this handle. */
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Waits until no other thread is about to deliver the timer and, if `running`, until none runs its
- * callback. The caller has made sure that no further delivery can begin.
+ * Waits until no other thread is about to deliver an event of the timer, and if `running` is true,
+ * until no other thread is inside its callback. The timer must have been cancelled before, so that
+ * no further delivery can begin.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

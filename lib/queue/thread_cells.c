@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cells are a hash table by the thread's number. A cell that was taken once is never free
- * again, so a search may end at the first free cell. When all are taken, a thread that needs one
- * asks the kernel whose threads have ended, and takes the cell of such a one. If none has ended,
- * nobody asks again for a second, because a process with more threads than cells would do so in
- * each dispatch.
+ * again, so a search may end at the first free cell. When all cells are taken, a thread that needs
+ * one asks the kernel which of their threads have ended, and takes over the cell of one that has.
+ * If none has ended, nobody asks again for a second, because in a process with more threads than
+ * cells each dispatch would ask.
  *
  * It is tested by tests/service/test_running.c.
  *
@@ -25,35 +25,50 @@ bool thread_lives(uint32_t tid)
 	return syscall(SYS_tgkill, getpid(), (pid_t)tid, 0) == 0 || errno != ESRCH;
 }
 
-/* Returns where to look next for a thread's cell. The thread's number is above 3 bits. */
+/*
+ * Returns the index of the cell that a search for a thread's cell visits after `after` others. A
+ * thread's CPU clock has the thread's number above its 3 lowest bits.
+ */
 static inline unsigned cell_index(uint32_t clock, unsigned after)
 {
 	return ((clock >> 3) + after) % BOARD_CELLS_MAX;
 }
 
 /*
- * Takes a cell that the thread with the clock `before` had, which has ended; 0: that nobody had.
- * Returns false if another thread has taken it.
+ * Takes the cell of a thread that has ended, whose CPU clock was `before`, or a cell that was never
+ * used if `before` is 0. Returns false if another thread has taken it meanwhile.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
-	/* [cell-taken] From here on the cell is this thread's, and nobody reads it as another's. */
+	/*
+	 * [cell-taken] pairs with the store of `clock` below: this thread sees what the cell's last
+	 * thread stored. CELL_CLAIMED makes readers pass over the cell.
+	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
 	cell_reset(cell);
 	u64_store_release(&cell->queue, 0);
 	u64_store_release(&cell->since_ns, now_ns);
-	/* [cell-taken] Whoever takes the cell next sees what this thread has stored. */
+	/*
+	 * [cell-taken] pairs with the CAS above: the thread that takes this cell next sees what
+	 * this one has stored in it.
+	 */
 	u32_store_release(&cell->clock, clock);
 	return true;
 }
 
-/* Asks the kernel whose threads have ended, and takes a cell of one. Returns NULL if none has. */
+/*
+ * Asks the kernel which threads have ended, and takes over the cell of one. Returns NULL if none
+ * has ended, or if none had when the kernel was asked less than a second ago.
+ */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
-	/* Relaxed: if two threads look at the same time, it only costs them time. */
+	/*
+	 * Relaxed is enough: if two threads ask the kernel at the same time, it only costs them
+	 * time.
+	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
@@ -78,7 +93,10 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 		uint32_t holder;
 
 		cell = &board->cells[cell_index(clock, i)];
-		/* Relaxed: only this thread stores its clock, and the swap confirms a 0. */
+		/*
+		 * Relaxed is enough: only this thread stores its own clock, and if the cell is
+		 * free, the CAS in cell_take() confirms it.
+		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)
 			return cell;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the cell of a thread that dispatches a queue of an observable hub. A thread keeps its cell
- * from its first dispatch on, so that it can also be seen while it is away.
+ * Finds the cell in which a thread that dispatches a queue of an observable hub says what it does.
+ * A thread keeps its cell from its first dispatch on, so that it can also be seen between two
+ * calls.
  */
 #ifndef TIMERHUB_THREAD_CELLS_H
 #define TIMERHUB_THREAD_CELLS_H
@@ -9,16 +10,16 @@
 #include "queue/queue.h"
 
 /*
- * Returns the cell of the calling thread, whose thread_clock() is `clock`. If 256 other living
- * threads have one, that is counted, and it returns NULL. `now_ns` is a reading of the hub's clock.
- * Sets *ret_taken to true if the thread had none until now.
+ * Returns the cell of the calling thread, whose thread_clock() is `clock`. A thread that has none
+ * yet gets one, and *ret_taken is set to true. If 256 other living threads have one, that is
+ * counted, and the result is NULL. `now_ns` is the hub's time.
  */
 struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
                                      bool *ret_taken);
 
 /*
- * Notes when events were taken from the queue. Relaxed: if two consumers store it at once, the time
- * of either may stay, and it is only shown.
+ * Stores when events were last taken from the queue. Relaxed is enough, because it is only shown.
+ * If two consumers store a time at once, either of them may stay.
  */
 static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
 {
@@ -26,15 +27,16 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Leaves a thread's cell in the queue for its next dispatch. Relaxed: if two consumers store
- * theirs at once, either may stay, because a thread that finds another's cell looks for its own.
+ * Keeps the cell of a thread in the queue, so that the thread finds it at once in its next
+ * dispatch. Relaxed is enough: if two consumers store their cells at the same time, either may
+ * stay, because a thread that finds the cell of another searches for its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
 	ptr_store_relaxed(&queue->cell, cell);
 }
 
-/* Tells whether the thread with this number exists in the process. */
+/* Tells whether a thread with this number exists in the calling process. */
 bool thread_lives(uint32_t tid);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two things hold after each call: no entry is earlier than its parent, and each slot's filing has
- * the index of its entry. The time is part of the entry, so that a comparison touches no other
- * memory.
+ * Two things are true after each call: no entry is earlier than its parent, and the filing of each
+ * slot has the index of the slot's entry. The time is part of the entry, so that a comparison
+ * touches no other memory.
  */
 #include "schedule/heap.h"
 
@@ -17,14 +17,14 @@ void heap_init(struct heap *heap, struct timer_due *entries, struct timer_filing
 	heap->count = 0;
 }
 
-/* Writes an entry to a place, and the place into the filing of its slot. */
+/* Stores an entry at this index, and records the index in the filing of the entry's slot. */
 static void heap_put_at(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	heap->entries[index] = entry;
 	heap->filings[entry.slot].where = WHERE_HEAP | index;
 }
 
-/* Finds the place for an entry that belongs at `index` or nearer to the root. */
+/* Stores an entry at `index`, or nearer to the root if it is earlier than its parents there. */
 static void heap_sift_up(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	while (index > 0) {
@@ -38,7 +38,7 @@ static void heap_sift_up(struct heap *heap, uint32_t index, struct timer_due ent
 	heap_put_at(heap, index, entry);
 }
 
-/* Returns the index of the earliest among the siblings that begin at `first`. */
+/* Returns the index of the earliest of up to HEAP_ARITY children, which begin at index `first`. */
 static uint32_t heap_earliest_child(const struct heap *heap, uint32_t first)
 {
 	uint32_t end = heap->count - first < HEAP_ARITY ? heap->count : first + HEAP_ARITY;
@@ -50,7 +50,7 @@ static uint32_t heap_earliest_child(const struct heap *heap, uint32_t first)
 	return best;
 }
 
-/* Finds the place for an entry that belongs at `index` or farther from the root. */
+/* Stores an entry at `index`, or farther from the root if its children there are earlier. */
 static void heap_sift_down(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	for (;;) {
@@ -94,7 +94,10 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
-	/* The last entry fills the hole, and may be too early or too late for it. */
+	/*
+	 * The last entry of the array fills the hole. It may be too early or too late for that
+	 * place.
+	 */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else

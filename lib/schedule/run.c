@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After run_sort() the entries from begin to end are in order, and stay so. A removal does not
+ * After run_sort() the entries from `begin` to `end` are in order, and stay so. A removal does not
  * close the gap, because that would move all entries behind it: it writes SLOT_NONE there, and
  * `begin` moves on over such entries when it reaches them.
  */
@@ -11,11 +11,17 @@
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
 _Static_assert(2 * RUN_DIGIT_BITS == RUN_TIME_BITS, "two digits sort a run");
-/* Up to so many entries are sorted by insertion, which is then faster than counting digits. */
+/*
+ * Up to so many entries are sorted by insertion, because that is faster for so few than counting
+ * their digits.
+ */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* How many entries ahead run_sort() fetches the filing that it will write. */
+/*
+ * How many entries ahead run_sort() prefetches the memory in which it will record an entry's
+ * position.
+ */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -43,9 +49,9 @@ static void run_sort_by_insertion(struct run *run)
 }
 
 /*
- * Sorts by one digit of the times into `spare`, and lets the two arrays change places. Entries with
- * the same digit keep their order, so sorting by the low digit and then by the high one sorts by
- * both.
+ * Sorts the entries by 8 bits of their times into the array `spare`, which then changes places with
+ * the array of entries. Entries that are equal in these bits keep their order, so to sort by the
+ * low bits and then by the high ones sorts by both.
  */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
@@ -83,7 +89,9 @@ void run_sort(struct run *run)
 	}
 }
 
-/* Moves `begin` over removed entries. A run that is empty then begins at index 0 again. */
+/*
+ * Lets the run begin at its first entry that is not removed. An empty run begins at index 0 again.
+ */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)
@@ -92,7 +100,7 @@ static void run_skip_removed(struct run *run)
 		run->begin = run->end = 0;
 }
 
-/* Returns the index of a slot's entry. */
+/* Returns the index of a slot's entry, which must be in the run. */
 static uint32_t run_index_of(const struct run *run, uint32_t slot)
 {
 	uint32_t where = run->filings[slot].where;

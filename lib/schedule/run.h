@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sorted array of slots. When the time reaches a bucket of the wheel, the bucket's slots are put
- * here, sorted once, and then taken from the front. Because it is known which slots come next,
- * their memory can be fetched before it is needed. It uses no atomics and reads no clock.
+ * A sorted array of timers. When the time reaches a bucket of the wheel, the bucket's entries are
+ * put here, sorted once, and then taken from the front. Because it is known which timers come next,
+ * their memory can be prefetched. The run uses no atomics and reads no clock.
  */
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
@@ -29,30 +29,36 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Adds a slot at the end. The run is unsorted then, and run_sort() must follow. */
+/*
+ * Adds a timer at the end of the run. The caller must call run_sort() when it has added all timers.
+ */
 void run_add(struct run *run, struct timer_due due);
 
-/* Sorts the run by the low RUN_TIME_BITS bits of the times, because the others are all equal. */
+/*
+ * Sorts the run. All times in it differ only in their low RUN_TIME_BITS bits, because they come
+ * from one bucket of the wheel, so only these are compared.
+ */
 void run_sort(struct run *run);
 
-/* Removes a slot that is in the run, which must be sorted. */
+/* Removes the timer in `slot`, which must be in the run. The run must have been sorted. */
 void run_remove(struct run *run, uint32_t slot);
 
-/* Returns the time of a slot that is in the run. */
+/* Returns when the timer in `slot` is due. It must be in the run. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* Returns the time of the earliest slot, or UINT64_MAX if the run is empty. */
+/* Returns when the earliest timer of the run is due, or UINT64_MAX if the run is empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
-/* Removes and returns the earliest slot. The run must not be empty. */
+/* Removes the earliest timer of the run, which must not be empty, and returns its slot. */
 uint32_t run_take(struct run *run);
 
 /*
- * Returns a slot that will be taken soon: at most `ahead` others come before it, fewer if some were
- * removed. Returns SLOT_NONE if there is no entry so far ahead, or if it was removed.
+ * Returns the slot of a timer that will be taken soon, so that it can be prefetched: at most
+ * `ahead` others are taken before it. Returns SLOT_NONE if there are not so many, or if the entry
+ * was removed.
  */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wheel makes insertion cheap, and run and heap keep the order to the nanosecond. As long as
- * run or heap has an entry, the earliest slot is there, because everything in the wheel is due
- * after the bucket that they stand for. A slot that is alone in its bucket needs no sort, and is
- * taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
+ * run or heap has an entry, the earliest timer is there, because everything in the wheel is due
+ * after the bucket that these two stand for. A timer that is alone in its bucket needs no sort, and
+ * is taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
  * array in virtual time.
  */
 #include "schedule/schedule.h"
@@ -110,8 +110,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Fetches the filings of a chunk's slots, and the chunk behind it, while the caller still works on
- * the chunk before. They were last touched when the slots were inserted, so they are in no cache.
+ * Prefetches the filings, which say where an entry lies, for all entries of a chunk, and also the
+ * next chunk. A chunk is a part of a bucket of the wheel. The caller still works on the chunk
+ * before. All this was last used when the entries were inserted, so it is in no cache.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -125,7 +126,10 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* Inserts the slots of a chunk again: into the run, or on a lower level of the wheel. */
+/*
+ * Inserts all entries of a chunk, a part of a bucket of the wheel, into the run or on a lower level
+ * of the wheel.
+ */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -141,8 +145,8 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 }
 
 /*
- * Moves the wheel's base, and sorts the slots of the bucket that it enters into the run, which must
- * be empty.
+ * Moves the wheel forward to `base_ns`. If it thereby reaches a bucket, the bucket's entries are
+ * sorted into the run, which must be empty, or go to a lower level of the wheel.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -162,7 +166,7 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Takes the earliest slot from run or heap if it is due, else returns SLOT_NONE. */
+/* Takes the earliest timer of run and heap, if it is due. Otherwise returns SLOT_NONE. */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -174,9 +178,9 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the earliest slot from the wheel if it is due, when run and heap are empty. It is not
- * inlined, because then schedule_take() would have to save more registers, also when it takes from
- * the run.
+ * Takes the earliest timer out of the wheel if it is due; run and heap must be empty. It is not
+ * inlined, because schedule_take() would otherwise have to save more registers even when it takes
+ * from the run.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
@@ -184,15 +188,16 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
 		/*
-		 * A manual clock can show UINT64_MAX, at which an empty wheel still has nothing
-		 * due.
+		 * An empty wheel has the bound UINT64_MAX. Nothing is due then, even if a manual
+		 * clock shows that time.
 		 */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
 			/*
-			 * A slot that is alone needs no sort. Of a long bucket the first slot is
-			 * taken now, because it is known; a later call sorts the others.
+			 * A timer that is alone in its bucket needs no sort. If the first timer of
+			 * a long bucket is known, it is taken now, and a later call sorts the
+			 * others.
 			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
@@ -201,7 +206,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
 		/*
-		 * If none is due the base moves to now, so that what is inserted gets a low level.
+		 * If nothing is due, the wheel moves forward to now, so that what is inserted next
+		 * gets a low level and need not be moved down later.
 		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)

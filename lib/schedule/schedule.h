@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells which slots are due, in the order of their times. A hub's owner keeps its timers in one,
+ * Tells which timers are due, in the order of their times. A hub's owner keeps its timers in one,
  * and a loop its timeouts.
  *
- * It has three parts. The wheel holds what is due later. When the time reaches one of the wheel's
- * buckets, the slots in it are sorted into the run. What is inserted after that, and is due before
- * the bucket's end, goes into the heap. It uses no atomics and reads no clock.
+ * A schedule has three parts. The wheel holds what is due later. When the time reaches one of the
+ * wheel's buckets, the entries in it are sorted into the run. What is inserted after that, and is
+ * due before the bucket's end, goes into the heap. The schedule uses no atomics and reads no clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -27,51 +27,55 @@ struct schedule {
 };
 
 /*
- * Reserves memory for so many slots; `filings` has an element for each. Returns 0 or a negative
- * errno.
+ * Opens an empty schedule for as many timers as there are slots. `filings` has an element for each
+ * slot. Returns 0 or a negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
-/* Gives back the memory. */
 void schedule_close(struct schedule *schedule);
 
-/* Schedules a slot for a time, instead of the one that it had. UINT64_MAX unschedules it. */
+/*
+ * Schedules the timer in `slot` for this time, instead of the one that it had. UINT64_MAX takes it
+ * out of the schedule.
+ */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
-/* Fetches the memory that moving the slot will touch. */
+/* Prefetches the memory that is touched when the timer in `slot` is moved to another time. */
 CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 {
 	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)
 		wheel_fetch(&schedule->wheel, slot);
 }
 
-/* Unschedules a slot. Does nothing if it is not scheduled. */
+/* Takes the timer in `slot` out of the schedule. Does nothing if it is not there. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
-/* Returns the time for which a slot is scheduled, or UINT64_MAX if it is not. */
+/* Returns the time for which the timer in `slot` is scheduled, or UINT64_MAX if it is not. */
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots whose entries the caller should check, because their timers may have
- * moved since. Returns how many. wheel_doubt() has the details.
+ * Stores up to `max` slots of the earliest timers and returns how many. The caller must schedule
+ * them anew, because their timers may have been moved to a later time since they were scheduled.
+ * Only slots that are scheduled for a time before `before_ns` count. wheel_doubt() says more.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Removes and returns the earliest slot that is due at `now_ns`, or SLOT_NONE if none is.
+ * Takes the earliest timer out of the schedule, if it is due at `now_ns`, and returns its slot.
+ * Returns SLOT_NONE if none is due.
  *
- * If a long bucket has to be sorted first, the call takes as long as thousands of others. With
- * `cheaply` it then returns SLOT_DEAR instead and does nothing, so that the caller can first
- * deliver what it already has.
+ * If many entries must be sorted first, the call takes as long as thousands of others. If `cheaply`
+ * is true, it then does nothing and returns SLOT_DEAR, so that the caller can first deliver what it
+ * already has.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns a slot that will be taken soon, so that its memory can be fetched: one that has at most
- * `ahead` others of the run before it, or the wheel's earliest if the run is empty. Returns
- * SLOT_NONE if it is not known which slot that is.
+ * Returns the slot of a timer that will be taken soon, so that it can be prefetched: at most
+ * `ahead` others of the run are taken before it. If the run is empty, it is the wheel's earliest.
+ * Returns SLOT_NONE if that is not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -79,15 +83,15 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Tells whether the slot that was taken last was the first of a newly sorted run. */
+/* Tells whether the last timer that was taken was the first after the run was sorted. */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;
 }
 
 /*
- * Returns the time of the earliest slot, or UINT64_MAX if there is none. The result can be too
- * early, but never too late; wheel_bound_ns() says when.
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result is never too
+ * late, but it can be too early; wheel_bound_ns() says when.
  */
 uint64_t schedule_next_ns(struct schedule *schedule);
 

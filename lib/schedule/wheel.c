@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Think of a time as a number of four digits, each of 12 bits, above 16 bits that the wheel
- * ignores. A slot's level is the highest digit in which its time differs from the base, and the
- * value of that digit is its bucket. So each slot of a level is due before each slot of a higher
- * level, and the earliest slot is in the first occupied bucket of the lowest occupied level.
+ * ignores. An entry's level is the highest digit in which its time differs from the base, the
+ * wheel's own time, and the value of that digit is its bucket. So each entry of a level is due
+ * before each entry of a higher level, and the earliest is in the first occupied bucket of the
+ * lowest occupied level.
  *
  * When the base moves on, this order still holds, except for the bucket that the base enters: its
- * slots now differ from the base in a lower digit only, and go to a lower level or to the run.
+ * entries now differ from the base in a lower digit only, and go to a lower level or to the run.
  *
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
@@ -18,7 +19,10 @@
 
 #include "base/invariant.h"
 
-/* A bucket of more chunks is long: a bound that may be too early is not computed anew for it. */
+/*
+ * If a bucket has more chunks than this and loses its earliest entry, its new earliest time is not
+ * searched for, because that would take too long.
+ */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -36,13 +40,16 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
 	};
 }
 
-/* Returns how many bits of a time lie below the digit of this level. */
+/* Returns how many bits of a time are below the 12 bits that choose a bucket on this level. */
 static unsigned level_shift(unsigned level)
 {
 	return WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 }
 
-/* Returns the level on which an entry of this time belongs. The wheel must cover the time. */
+/*
+ * Returns the level of the wheel to which an entry with this time belongs. The time must be after
+ * the bucket in which the wheel is now.
+ */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
 	return (bits_highest(at_ns ^ wheel->base_ns) - WHEEL_FINEST_SHIFT) / WHEEL_DIGIT_BITS;
@@ -66,7 +73,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* Returns the first bucket of the level that is not empty. There must be one. */
+/* Returns the first bucket of a level that has any entries. There must be one. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -101,7 +108,7 @@ uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 	return next;
 }
 
-/* Writes an entry into a chunk, and its place into the filing of its slot. */
+/* Stores an entry in a chunk, and records where it is in the filing of the entry's slot. */
 static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
                             struct timer_due due)
 {
@@ -109,7 +116,10 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
 }
 
-/* Returns the chunk in which a slot's entry lies, and in *ret_entry its index there. */
+/*
+ * Returns the chunk that has the entry of this slot, and in *ret_entry the entry's index in the
+ * chunk.
+ */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
 	uint32_t where = wheel->filings[slot].where;
@@ -138,7 +148,8 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 }
 
 /*
- * Keeps the bounds of a bucket, and of a sweep over it, true for an entry that was written there.
+ * Keeps the lower bound of a bucket's times right when an entry has been stored there, and also
+ * that of a sweep over the bucket.
  */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
@@ -148,7 +159,10 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* Notes that a slot is no longer due at the time that it had, so a bound may now be too early. */
+/*
+ * Forgets that this slot is the earliest of its bucket, because it is going to have another time or
+ * no entry at all. The bucket's lower bound may be too early from then on.
+ */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -158,7 +172,7 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* Ends a sweep over a bucket that is empty now. */
+/* Ends the sweep over this bucket, if there is one, because the bucket has become empty. */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -211,7 +225,10 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* The next removal here moves this entry, and then writes its filing. */
+		/*
+		 * The next removal from this bucket moves this entry, and so writes the filing of
+		 * its slot, which says where the entry is. Prefetch that.
+		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -242,7 +259,7 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 
 /* ---- time ---- */
 
-/* Tells whether a bucket has more than WHEEL_RESCAN_CHUNKS_MAX chunks. */
+/* Tells whether a bucket has so many chunks that to read all of them would take too long. */
 static inline bool wheel_bucket_is_long(const struct wheel *wheel,
                                         const struct wheel_bucket *bucket)
 {
@@ -256,8 +273,9 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * Computes the bound of a bucket anew if it may be too early, unless the bucket is long. The bucket
- * is written although the wheel is const, because for the caller nothing has changed.
+ * Searches a bucket for its earliest time if the bucket's lower bound may be too early, unless the
+ * bucket is too long for that. The bucket is written although the wheel is const, because that
+ * changes nothing for the caller.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -271,7 +289,7 @@ static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 			bucket_lower_bound(bucket, wheel->chunks[chunk].entries[i]);
 }
 
-/* Returns the lowest level that has an entry, or NULL if the wheel is empty. */
+/* Returns the lowest level that has any entries, or NULL if the wheel is empty. */
 static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 {
 	for (unsigned i = 0; i < WHEEL_LEVELS; i++)
@@ -280,7 +298,7 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-/* Returns the bucket that holds the earliest slot, or NULL if the wheel is empty. */
+/* Returns the bucket that has the earliest entry, or NULL if the wheel is empty. */
 static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
@@ -329,7 +347,10 @@ uint32_t wheel_peek(const struct wheel *wheel)
 
 /* ---- sweeping ---- */
 
-/* Begins a sweep over a bucket or goes on with it. Stores up to `max` slots, returns how many. */
+/*
+ * Goes on with a sweep, a walk over all entries of this bucket, or begins one. Stores up to `max`
+ * of their slots and returns how many.
+ */
 static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
                             unsigned max)
 {
@@ -362,8 +383,9 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep that has visited every slot of its bucket. The caller has inserted each of them
- * again, so the bound of what was written since the sweep began is exact for the whole bucket.
+ * Ends a sweep that has visited all entries of its bucket. The caller has stored each of them again
+ * since the sweep began, so the lower bound of what was stored since then is exact for the whole
+ * bucket.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -413,7 +435,10 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* The base must not pass the earliest slot, so it can only enter the first bucket. */
+	/*
+	 * The base, the wheel's own time, must not move past the earliest entry. So it can enter no
+	 * bucket but the first.
+	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));

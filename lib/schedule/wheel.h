@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels",
- * 1987), in which a slot is inserted, moved and removed in constant time, however many there are.
+ * 1987), in which a timer is inserted, moved and removed in constant time, however many there are.
  *
  * It has four levels of 4,096 buckets each. A bucket of the finest level is 65.5 µs wide, and one
  * of the next level is as wide as all of the level below. The wheel does not tick: bitmaps say
@@ -33,9 +33,11 @@ _Static_assert(WHEEL_LEVELS *WHEEL_DIGITS <= UINT16_MAX + 1u,
 _Static_assert(WHEEL_CHUNK_ENTRIES <= 1u << WHEEL_ENTRY_BITS,
                "timer_filing.where has a number for each entry of a chunk");
 
-/* Some entries of one bucket, in four cache lines. A bucket is a list of chunks. */
+/*
+ * Holds up to 20 entries of one bucket, in four cache lines. A bucket is a linked list of chunks.
+ */
 struct wheel_chunk {
-	/* the next chunk of the bucket, or of the free list, or CHUNK_NONE */
+	/* The next chunk of the bucket, or of the list of free chunks, or CHUNK_NONE. */
 	_Alignas(CACHE_LINE_BYTES) uint32_t next;
 	uint16_t bucket; /* level << 12 | index of the bucket in its level */
 	uint16_t count; /* how many entries it has; all chunks of a bucket but the first are full */
@@ -47,7 +49,7 @@ _Static_assert(sizeof(struct wheel_chunk) == 4 * (size_t)CACHE_LINE_BYTES,
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no entry of the bucket is earlier */
 	uint32_t first;      /* its first chunk; CHUNK_NONE if the bucket is empty */
-	uint32_t bound_slot; /* the slot whose time bound_ns is; SLOT_NONE if it is gone since */
+	uint32_t bound_slot; /* the slot whose time bound_ns is; SLOT_NONE if it has gone */
 };
 
 struct wheel_level {
@@ -57,19 +59,20 @@ struct wheel_level {
 };
 
 /*
- * A sweep: a walk over all slots of one bucket, which may pause between any two of them while slots
- * are added and removed. It goes chunk by chunk, in each from the last entry to the first. No slot
- * is missed, because a removal fills the hole with the last entry of the bucket's first chunk,
- * which the sweep has visited before all others.
+ * A sweep: a walk over all entries of one bucket, which may pause between any two of them while
+ * others are added and removed. It goes chunk by chunk, and in each from the last entry to the
+ * first. No entry is missed: a removal fills the hole with the last entry of the bucket's first
+ * chunk, and the sweep has visited that chunk before all others.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk that the sweep has come to. The bound is that of all entries that
-	 * were written since the sweep began, so at its end it is the bound of the bucket.
+	 * `first` is the chunk that the walk over the bucket has come to. The bound is that of all
+	 * entries that were stored since the walk began, so when it ends, it is the bound of the
+	 * whole bucket.
 	 */
 	struct wheel_bucket rest;
-	unsigned entry; /* the entries of that chunk from here on have been visited */
+	unsigned entry; /* the chunk's entries from this one on have been visited */
 };
 
 struct wheel {
@@ -81,13 +84,16 @@ struct wheel {
 	uint32_t chunks_used; /* the chunks from this one on have never been used */
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	/* Buckets of a level up to this time are not swept again, unless the base goes back. */
+	/*
+	 * For each level, the time up to which wheel_doubt() has let the caller check all entries.
+	 * These buckets are not checked again, unless the base, the wheel's own time, goes back.
+	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * Returns how many chunks are enough for so many slots. Each bucket can have one chunk that is not
- * full, the bucket that is being emptied can have another, and chunk 0 is not used.
+ * Returns how many chunks are enough for a wheel with so many slots. Each bucket can have one chunk
+ * that is not full, the bucket that is being emptied can have another, and chunk 0 is not used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -100,24 +106,29 @@ _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUN
                "timer_filing.where has a number for each chunk");
 
 /*
- * Begins an empty wheel. `levels` and the `chunks_max` chunks must be zeroed. They are not touched
+ * Sets up an empty wheel. `levels` and the `chunks_max` chunks must be zeroed. They are not touched
  * here, so that the kernel commits their pages only when they are used.
  */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry of this time, because it is after the current bucket.
+ * Tells whether the wheel can hold an entry with this time. It can if the time is after the bucket
+ * in which the wheel is now.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
 }
 
-/* Adds a slot that is not scheduled yet, at a time that the wheel covers. Takes O(1). */
+/*
+ * Adds a timer that is not scheduled yet, at a time for which wheel_covers() is true. Takes O(1).
+ */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
-/* Fetches the memory that moving the slot will touch. */
+/*
+ * Prefetches the memory that is touched when the timer in `slot` is moved. It must be in the wheel.
+ */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
@@ -127,7 +138,7 @@ CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 	__builtin_prefetch(&chunk->entries[where & ((1u << WHEEL_ENTRY_BITS) - 1)], 1);
 }
 
-/* Fetches a chunk, all of whose entries will be read. */
+/* Prefetches a whole chunk, a part of a bucket, because all of its entries will be read. */
 CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	const char *lines = (const char *)&wheel->chunks[chunk];
@@ -136,26 +147,29 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* Removes a slot that is in the wheel. Takes O(1). */
+/* Removes the timer in `slot`, which must be in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 
-/* Returns the time of a slot that is in the wheel. */
+/* Returns when the timer in `slot` is due. It must be in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /*
- * Gives a slot's entry a new time if that lies in the same bucket as the old one. Returns false,
- * and changes nothing, if it does not.
+ * Gives the entry of a timer a new time, if that lies in the same bucket as the old one. Otherwise
+ * it returns false and changes nothing.
  */
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns the time of the earliest slot, or UINT64_MAX if the wheel is empty. If the earliest slot
- * of a long bucket was removed, the result can be too early, because finding the next one would
- * mean reading the whole bucket.
+ * Returns when the earliest timer of the wheel is due, or UINT64_MAX if the wheel is empty. If the
+ * earliest timer of a long bucket has been removed, the result can be too early, because to find
+ * the next one the whole bucket would have to be read.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
-/* What wheel_first() says about the earliest slot, and about the bucket that it is in. */
+/*
+ * What wheel_first() returns about the earliest timer of the wheel, and about the bucket that it is
+ * in.
+ */
 struct wheel_first {
 	uint64_t bound_ns; /* what wheel_bound_ns() returns */
 	uint32_t slot;     /* the earliest slot; SLOT_NONE if only a bound of its time is known */
@@ -166,32 +180,37 @@ struct wheel_first {
 struct wheel_first wheel_first(const struct wheel *wheel);
 
 /*
- * Returns the earliest slot, or SLOT_NONE if it is not known, and fetches the memory that its
- * removal will touch.
+ * Returns the slot of the earliest timer, or SLOT_NONE if that is not known, and prefetches the
+ * memory that its removal will touch.
  */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Stores up to `max` slots whose entries the caller should check, because their timers may have
- * moved since: the earliest slot if it is known, else some of the first bucket. The caller must
- * remove or insert each of them again. Returns how many it has stored.
+ * Finds timers whose entries the caller should check, because they may have been moved to a later
+ * time: the earliest one if it is known, otherwise some of those in the first bucket. Stores up to
+ * `max` of their slots and returns how many. The caller must then insert or remove each of them.
  *
- * It returns 0 if no slot is due before `before_ns`, and also if the first bucket is long and lost
- * its earliest slot after a sweep. In that case wheel_bound_ns() can be earlier than every slot.
+ * It returns 0 if no entry is earlier than `before_ns`. It also returns 0 if the first bucket is
+ * long and has lost its earliest entry after all its entries were checked; then wheel_bound_ns()
+ * can be earlier than each entry.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Moves the base to a later time, at most to wheel_bound_ns(). An empty wheel can also be moved
- * back, which is needed after the wall clock was set back.
+ * Moves the wheel's own time, the base, forward to `base_ns`, which is at most wheel_bound_ns(). In
+ * an empty wheel it can also be moved back, which is needed when the wall clock was set back.
  *
- * If the base thereby enters a bucket, the bucket is emptied: the call returns its first chunk, and
- * wheel_leave_chunk() the next ones. The caller must insert the slots of these chunks again, whose
- * `where` still names their old place. Returns CHUNK_NONE if no bucket was entered.
+ * If the base thereby enters a bucket, the bucket is emptied: this returns its first chunk, and
+ * wheel_leave_chunk() returns the others. The caller must insert all entries of these chunks again,
+ * whose filings still have the old positions. It returns CHUNK_NONE if the base has entered no
+ * bucket.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* Returns the entries of a chunk, and their number in *ret_count. */
+/*
+ * Returns the entries of a chunk, which is a part of a bucket, and in *ret_count how many there
+ * are.
+ */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {
@@ -199,13 +218,16 @@ static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel
 	return wheel->chunks[chunk].entries;
 }
 
-/* Returns the chunk behind this one in its bucket, or CHUNK_NONE. */
+/* Returns the chunk that follows this one in its bucket, or CHUNK_NONE. */
 static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	return wheel->chunks[chunk].next;
 }
 
-/* Frees a chunk, whose slots the caller has inserted again. Returns the next, or CHUNK_NONE. */
+/*
+ * Frees a chunk whose entries the caller has inserted again. Returns the bucket's next chunk, or
+ * CHUNK_NONE.
+ */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif

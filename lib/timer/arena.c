@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds a free slot for each timer, quickly and so that CPUs rarely touch each other's memory. Each
- * CPU prefers one shard, which is its home, and so do the CPUs that share it.
+ * Finds a free slot for each new timer, quickly, and so that CPUs rarely touch each other's memory.
+ * Each CPU prefers one shard, its home, which it may share with other CPUs.
  *
  * A shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with parallelism",
- * 1986). Its top counts how many slots were taken, which prevents the ABA problem: a thread whose
- * compare-and-swap comes late fails, even if the same slot is on top again. A slot on the stack
- * holds a link, which names the slot below it and says how many are below. A thread that is stopped
- * in a call keeps few slots from others: one if it was arming a timer, up to 32 if it was taking
- * events or cancelling many timers, and more only in arena_take_list().
+ * 1986). The word that names the top slot also counts how many slots were taken. That prevents the
+ * ABA problem: a thread whose compare-and-swap comes late fails, even if the same slot is on top
+ * again. A slot on the stack holds a link, which names the slot below it and says how many are
+ * below. A thread that is stopped in a call keeps few slots from others: one if it was arming a
+ * timer, up to 32 if it was taking events or cancelling many timers, and more only in
+ * arena_take_list().
  *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
- * go back to the shards to which they belong. So what a consumer frees comes back to those who arm,
- * and the four pairs of a cache line mostly stay with one CPU.
+ * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
+ * timers, and the four pairs of a cache line mostly stay with one CPU.
  *
- * A CPU whose stack is empty takes fresh slots, which are those that were never used, so that it
- * stays away from the stacks of others. But at each ARENA_LOOK-th fresh slot it looks at all
- * stacks, and takes a slot from one with more than ARENA_LEAVE slots instead. So memory grows only
- * with the number of live timers, however the bursts of CPUs alternate: if such a look finds
- * nothing, each stack has at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are
- * taken from each end of a shard before the next look.
+ * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
+ * the stacks of others. But at each ARENA_LOOK-th fresh slot it searches all stacks, and takes a
+ * slot from one with more than ARENA_LEAVE slots instead. So memory grows only with the number of
+ * live timers, however the bursts of CPUs alternate: if such a search finds nothing, each stack has
+ * at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are taken from each end of a
+ * shard before the next search.
  *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
@@ -39,26 +40,35 @@
 #define ARENA_LEAVE 64
 #endif
 /*
- * The manual promises 256 slots for each CPU beside what lives. There may be nearly twice as many
- * shards as CPUs, because their number is a power of two.
+ * The manual promises that memory for at most 256 timers per CPU is in use beyond the most timers
+ * that were live at once. The sum is halved, because the number of shards is a power of two, which
+ * can be nearly twice the number of CPUs.
  */
 _Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows what lives");
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
-/* How many bits of a stack's top count the takes. */
+/* How many bits of a stack's top word count the slots that were taken from it. */
 #define TAKES_BITS (64 - TIMER_SLOT_BITS)
 _Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and depth alike");
-/* How many slots a shard has at least, if there are several shards. */
+/* A hub has several shards only if each of them has at least so many slots. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
-/* How many pairs lie in a cache line. A shard begins with a line of its own. */
+/*
+ * How many timers share a cache line. Each shard has a multiple of this number of slots, so that no
+ * line belongs to two shards.
+ */
 #define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
-/* How many slots are sorted by their shards at once. */
+/*
+ * How many slots arena_put_many() sorts by their shards at once, in an array on the thread's stack.
+ */
 #ifndef ARENA_PUT_BATCH
 #define ARENA_PUT_BATCH 256
 #endif
 
-/* Makes a free slot's link: the next slot down the stack, and how many are below this one. */
+/*
+ * Makes the link that a free slot holds: the slot below it on the stack of free slots, and how many
+ * slots are below this one.
+ */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -90,9 +100,9 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * Returns the generation at which the slots of a new hub begin to count. It is the number of hubs
- * that were opened before, with its bits in reverse order. So any two hubs begin far apart, and a
- * hub rejects the handles of another.
+ * Returns the generation with which the first timers of a new hub begin. It is the number of hubs
+ * that the process has opened before, with its bits in reverse order. So the generations of any two
+ * hubs are far apart, and a hub rejects handles that belong to another.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -153,7 +163,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 		arena->shards[i].begin = (uint32_t)begin;
 		arena->shards[i].end = (uint32_t)end;
 		arena->shards[i].notes = notes ? &notes[i] : NULL;
-		/* Relaxed: no other thread has the arena yet. */
+		/* Relaxed is enough: no other thread knows the arena yet. */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
 	return 0;
@@ -165,9 +175,10 @@ void arena_close(struct arena *arena)
 }
 
 /*
- * Copies the numbers of a stack that was changed to the counter board, unless newer ones are there.
- * Newer ones are larger, because the count of takes stands above the depth, and between two takes a
- * stack only grows. Since the count wraps, the difference decides.
+ * Shows timerhub-top how many slots were taken from a stack and how many are on it, unless another
+ * thread has stored newer numbers. The newer number is the larger one: the count of takes is in its
+ * high bits, and between two takes a stack only grows. The count can wrap, so the sign of the
+ * difference decides.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -182,12 +193,15 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 }
 
 /*
- * Counts `count` takes of slots, which have found the count `takes` and left the stack `depth`
- * deep.
+ * Records that `count` slots were taken from a stack, which has `depth` slots left. `takes` is how
+ * many were taken before.
  */
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
-	/* Relaxed: it is a counter, which is only shown. */
+	/*
+	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because it is
+	 * only shown.
+	 */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
 
@@ -198,8 +212,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether a stack ends with this number, which was its top or a link that a CAS has
- * confirmed. So it can be no number but that of a slot, or SLOT_NONE.
+ * Tells whether a stack of free slots ends here. `slot` is what the stack's top or a slot's link
+ * has named, and a CAS has confirmed it. So anything but a slot or SLOT_NONE is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -210,7 +224,7 @@ static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Prefetches the slot that will be taken next, so that arming a timer in it finds it in the cache.
+ * Prefetches the slot that is on top of the stack now, because the next timer will be armed in it.
  */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
@@ -221,16 +235,20 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Takes the top slot of a stack, or returns SLOT_NONE if the stack is empty.
+ * Takes the top slot of a shard's stack of free slots. Returns SLOT_NONE if the stack is empty.
  *
- * Another thread may take the slot and overwrite its link after it was read here, but then the CAS
- * fails. The CAS need not release, because it publishes nothing, and a later acquire of the top
- * still sees what earlier puts have released, since a CAS continues their release sequences.
+ * Another thread may take the slot and overwrite its link after the link was read here; then the
+ * CAS fails. The CAS need not release, because it publishes nothing. What earlier puts have
+ * released can still be acquired through the new top, because a CAS continues their release
+ * sequences.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
-	/* [free] The top slot's last use has ended, so its link is valid. */
+	/*
+	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the link of the
+	 * top slot, and all that the slot's last user did.
+	 */
 	uint64_t top = u64_load_acquire(&shard->top);
 
 	while (top_slot(top) != SLOT_NONE) {
@@ -238,7 +256,10 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 		uint64_t link;
 
 		invariant(slot < arena->capacity);
-		/* Relaxed: it comes after the acquire of the top, and the CAS confirms it. */
+		/*
+		 * Relaxed is enough: the load comes after the acquire of the top, and the CAS fails
+		 * if the link was overwritten.
+		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -251,13 +272,17 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 }
 
 /*
- * Takes up to `count` slots from a stack in one step. Their number is stored in *ret_taken. Returns
- * the first one, from which they are still linked down to the last, or SLOT_NONE.
+ * Takes up to `count` slots from a shard's stack in one step, and stores in *ret_taken how many.
+ * Returns the first of them, or SLOT_NONE. They are still linked to each other, from the first down
+ * to the last.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
 {
-	/* [free] The last uses of the slots have ended, so their links are valid. */
+	/*
+	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the links of the
+	 * slots on the stack, and all that their last users did.
+	 */
 	uint64_t top = u64_load_acquire(&shard->top);
 
 	for (;;) {
@@ -266,7 +291,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * Relaxed: the links come after the acquire of the top, and the CAS confirms them.
+		 * Relaxed is enough: the links are loaded after the acquire of the top, and the CAS
+		 * below fails if one of them was overwritten.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -286,8 +312,9 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on the stack with this top. If the top slot was taken since, that can
- * be any number, but then a CAS of the top fails.
+ * Returns how many slots are on a stack whose top word is `top`. If another thread has taken the
+ * top slot meanwhile, the result can be any number, so the caller may rely on it only if a CAS of
+ * the top succeeds afterwards.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -299,13 +326,13 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack has more than ARENA_LEAVE slots. If its top was changed meanwhile, it is
- * taken to have them, because the link can then be any number. The link is loaded by an acquire, so
- * that the second load of the top comes after it.
+ * Tells whether a stack of free slots has so many that another CPU may take some. If the top
+ * changes during the call, the link that was read can be any number, and the answer is yes. The
+ * link is loaded by an acquire so that the second load of the top comes after it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	/* [free] The top slot's last use has ended, so its link is valid. */
+	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 	uint64_t link;
 
@@ -317,8 +344,8 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 }
 
 /*
- * Puts slots onto a stack in one step, slots[0] first. Returns false, and does nothing, if more
- * than `depth_max` slots are there already.
+ * Pushes `count` slots onto a shard's stack of free slots in one step; the last one is on top then.
+ * Returns false, and does nothing, if the stack has more than `depth_max` slots already.
  */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
@@ -339,7 +366,10 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free] Whoever takes one of the slots may use it as its last user has left it. */
+		/*
+		 * [free] pairs with the loads of `top`: whoever takes one of these slots sees its
+		 * link, and all that its last user did.
+		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -355,41 +385,47 @@ static uint64_t fresh_end(uint64_t fresh)
 	return fresh >> 32;
 }
 
-/* Returns how many of a shard's slots were never used. */
 static uint64_t shard_left(const struct arena_shard *shard)
 {
-	/* Relaxed: a thread that arms a timer changes this before it gives the handle away. */
+	/*
+	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
+	 * gives the handle away, so whoever knows the timer sees the change.
+	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 	return fresh_end(fresh) - fresh_next(fresh);
 }
 
-/* Returns how many of a shard's slots were ever used. */
+/* Returns how many slots of a shard have ever had a timer. */
 static uint64_t shard_used(const struct arena_shard *shard)
 {
 	return shard->end - shard->begin - shard_left(shard);
 }
 
-/* Returns the top of a stack, and in *ret_depth how many slots were on the stack with it. */
+/*
+ * Returns the top word of a shard's stack of free slots, and in *ret_depth how many slots were on
+ * the stack at that moment.
+ */
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	/* [free] The top slot's last use has ended, so its link is valid. */
+	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
 	uint64_t top = u64_load_acquire(&shard->top);
 
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * The CAS changes nothing, but fails if the link may have been overwritten. It
-		 * releases so that the link is loaded before.
+		 * This CAS stores what is there already. It fails if the top has changed, and so if
+		 * the link that was read may have been overwritten. Its release keeps the load of
+		 * the link before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
 /*
- * Returns the i-th shard that a CPU with this home searches. Each home has an order of its own, so
- * that CPUs which fill a hub at the same pace do not meet.
+ * Returns the i-th shard in which a CPU searches for free slots, if its own shard is `home`. The
+ * order is different for each home, so that CPUs that fill a hub at the same pace do not meet.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -397,13 +433,15 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 }
 
 /*
- * Takes a slot from a stack with more than ARENA_LEAVE slots, or returns SLOT_NONE if there is no
- * such stack. The search begins where the last one ended, because a burst empties one stack after
- * the other. It is not inlined, because few takes of a fresh slot need it.
+ * Takes a slot from a stack that has more than ARENA_LEAVE free slots. Returns SLOT_NONE if there
+ * is no such stack.
+ *
+ * The search begins where the last one was successful, because a burst of arms empties one stack
+ * after the other. The function is not inlined, because only few arms need it.
  */
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
-	/* Relaxed: this only says where to begin. */
+	/* Relaxed is enough: a wrong value only makes the search begin at another shard. */
 	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
@@ -424,13 +462,14 @@ static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena
 }
 
 /*
- * Takes a fresh slot of one shard, or a used one if it is time to look at the stacks and one of
- * them has enough. Returns SLOT_NONE if the shard has no fresh slot left.
+ * Takes a slot that was never used from one shard. At every ARENA_LOOK-th such slot it first tries
+ * to find a used one on a long stack, so that memory grows only with the live timers. Returns
+ * SLOT_NONE if all slots of the shard have been used.
  *
- * The shard's own CPUs take from the lower end and others from the upper end, so that they meet in
- * no more than one cache line. The accesses are relaxed, because nobody has ever written the slot,
- * which is zero. The first access is a write, because a read would map the kernel's page of zeros,
- * which every CPU would have to forget again at the first write.
+ * The CPUs of the shard take slots from the lower end and all others from the upper end, so the two
+ * groups meet in one cache line at most. Relaxed order is enough, because nobody has ever written
+ * to the slot: it is zero. The slot is written before it is read, because a read would map the
+ * kernel's page of zeros, which all CPUs would have to drop from their TLBs at the first write.
  */
 static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct arena *arena,
                                                                           uint32_t home,
@@ -457,7 +496,10 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 			continue;
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-		/* The owner has no entry for the slot. Relaxed: nobody else has the slot. */
+		/*
+		 * "Never" says that the slot has no entry in the owner's schedule. Relaxed is
+		 * enough, because no other thread has the slot.
+		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
 	}
@@ -465,10 +507,12 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Returns the shard whose fresh slots are to be taken after those of `last`, or ARENA_SHARDS_MAX if
- * no other has any. The next shard is taken if nobody has touched it, else the one in the middle of
- * the longest row of untouched shards, so that CPUs stay far apart. If none is untouched, any shard
- * with fresh slots will do, and each home prefers another.
+ * Chooses the shard from which a CPU takes unused slots next, when those of `last` are used up.
+ * Returns ARENA_SHARDS_MAX if no other shard has any.
+ *
+ * The shard after `last` is chosen if all its slots are still unused; otherwise the one in the
+ * middle of the longest row of such shards, so that CPUs stay far apart. If there is none, any
+ * shard with unused slots will do, and each home prefers a different one.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -495,21 +539,27 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 }
 
 /*
- * Takes a fresh slot, of the home shard first, then of one other shard after the other. Returns
- * SLOT_NONE if it has found none.
+ * Takes a slot that was never used: from the home shard, and when that has none left, from one
+ * other shard until it has none left either, and so on. Returns SLOT_NONE if it has found none.
  *
- * A CPU uses up one shard before it goes to the next, so CPUs share a cache line only where nothing
- * else is left. Few of them share a page either, which matters because a CPU that accesses a line
- * fetches its neighbours, too: if CPUs took lines in turn, two threads would need 1.1 times as long
- * for a re-arm.
+ * CPUs share a cache line only when all other slots are used, because each CPU uses up a shard
+ * before it goes on to the next. They rarely share a page either, which matters because a CPU
+ * fetches neighbouring lines too: if CPUs took the lines in turn, two threads would need 1.1 times
+ * as long for a re-arm.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
-	/* Relaxed: a hint. Fresh slots never come back. */
+	/*
+	 * Relaxed is enough: a shard that has no unused slots never gets new ones, so an old value
+	 * costs only a vain try.
+	 */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
-	/* If others have emptied the next shard as well, arena_take_last() searches all of them. */
+	/*
+	 * Two tries are enough, because arena_take_last() searches all shards if other CPUs have
+	 * used up the second one too.
+	 */
 	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
 		uint32_t slot = arena_take_fresh_of(arena, home, index);
@@ -518,7 +568,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If there is no next shard, the result stays above the mask, so nobody asks again.
+		 * If no shard has unused slots, `next` gets larger than the mask, so that no later
+		 * call tries.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -528,14 +579,17 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * Tells whether `count` slots are free. If it returns false, there was a moment at which fewer
- * were, which lies between the last two loops over the stacks.
+ * Tells whether at least `count` slots are free. If it returns false, there was a moment at which
+ * fewer were free, between the last two loops over the stacks.
  *
- * The second of these loops finds each top as the first one has read it. So no stack has changed in
- * between, because a take changes the count in the top, and a put the slot. Fresh slots only become
- * fewer. The second loop reads a top by a CAS that changes nothing, because a load could return an
- * older one: if one thread puts slot A back, and another then takes the last fresh slot B by a
- * relaxed CAS, a third one that sees B taken could still load a top without A.
+ * The second of these loops has found each top as the first one read it. So no stack has changed in
+ * between: a take changes the count in the top, and a put changes the slot. The number of unused
+ * slots only falls.
+ *
+ * The second loop reads each top by a CAS that changes nothing, because a load might return an
+ * older value. Suppose that one thread puts slot A back, and another then takes the last unused
+ * slot B by a relaxed CAS. A third thread that sees that B is taken could still load a top without
+ * A.
  */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
@@ -548,7 +602,10 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
-			/* [free] The top slot's last use has ended, so its link is valid. */
+			/*
+			 * [free] pairs with the CAS in shard_push(): the link in the top slot may
+			 * be read now.
+			 */
 			tops[i] = u64_load_acquire(&arena->shards[i].top);
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
@@ -561,7 +618,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 }
 
 /*
- * Takes a slot from any shard. Returns SLOT_NONE only if there was a moment at which none was free.
+ * Takes a free slot from whichever shard has one. Returns SLOT_NONE only if there was a moment
+ * during the call at which no slot was free.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -581,8 +639,8 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 }
 
 /*
- * Takes a slot if the home shard's stack is empty. It is not inlined, so that arena_take() does not
- * have to save registers for it.
+ * Takes a slot when the home shard's stack is empty. It is not inlined, because arena_take() would
+ * otherwise have to save registers for it in the frequent case as well.
  */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
@@ -601,11 +659,11 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 
 uint32_t arena_next(const struct arena *arena, uint32_t slot)
 {
-	/* Relaxed: only the caller uses the slot. */
+	/* Relaxed is enough: only the caller uses this slot. */
 	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
-/* Puts the first `count` slots of a list back. */
+/* Puts back the first `count` slots of a list that begins with `slot`. */
 static void arena_put_list(struct arena *arena, unsigned cpu, uint32_t slot, unsigned count)
 {
 	while (count-- > 0) {
@@ -621,8 +679,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * Whether there are enough is asked before, because the memory of fresh slots that are
-	 * taken and put back stays in use.
+	 * Find out beforehand whether enough slots are free. To take unused slots and to put them
+	 * back again would cost memory, because their pages stay in use.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
@@ -641,9 +699,9 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 }
 
 /*
- * Returns the shard to which a slot belongs. It divides by the number of a shard's slots by means
- * of a multiplication, which is exact for numbers of 32 bits (D. Lemire et al., "Faster remainder
- * by direct computation", 2019).
+ * Returns the index of the shard to which a slot belongs. It divides by the number of slots of a
+ * shard, by means of a multiplication that is exact for 32-bit numbers (D. Lemire et al., "Faster
+ * remainder by direct computation", 2019).
  */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
@@ -659,7 +717,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
-/* Returns the shard to which a slot that was taken belongs. */
+/* Returns the index of the shard to which a slot belongs. Aborts if the slot is out of range. */
 static uint32_t slot_home(const struct arena *arena, uint32_t slot)
 {
 	uint32_t shard = slot_shard(arena, slot);
@@ -669,7 +727,8 @@ static uint32_t slot_home(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Puts at most ARENA_PUT_BATCH slots back to the shards to which they belong, in one step a shard.
+ * Puts at most ARENA_PUT_BATCH slots back to the shards to which they belong. They are sorted by
+ * shard first, so that each shard's stack is changed only once.
  */
 static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned count)
 {
@@ -696,8 +755,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * A CPU may keep as many slots as its shard has used, so that a consumer which also arms
-	 * timers finds the slots for them here.
+	 * This CPU may keep as many slots as its own shard has ever used, so that a thread which
+	 * takes events and also arms timers finds free slots here.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -712,7 +771,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		/*
-		 * Relaxed: a thread that arms a timer changes this before it gives the handle away.
+		 * Relaxed is enough: a thread that arms a timer in a new slot changes this word
+		 * before it gives the handle away, so whoever knows the timer sees the change.
 		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -738,8 +798,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * Relaxed is enough. The laps are read after the top, so that they include those
-		 * that the top's count has made.
+		 * Relaxed is enough, because the sum is exact only while no slot is taken. `laps`
+		 * is how often the count of takes in the top has wrapped.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

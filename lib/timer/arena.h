@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of a hub: memory for timers_max timers, which is reserved when the hub is opened. A
- * thread that arms a timer takes a slot, and the slot is put back when the timer has ended. Any
- * thread can do both, also in a signal handler, because neither waits for another thread.
+ * The memory for the timers of a hub. Room for timers_max timers, the slots, is reserved when the
+ * hub is opened. A thread that arms a timer takes a slot, and puts it back when the timer has
+ * ended. Any thread can do both, also in a signal handler, because neither waits for another
+ * thread.
  *
- * The slots are divided into shards, of which each CPU prefers one, so that CPUs stay apart.
+ * The slots are divided into shards. Each CPU prefers one of them, so that CPUs rarely touch the
+ * same memory.
  */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
@@ -13,11 +15,17 @@
 #include "base/memory.h"
 #include "timer/timer.h"
 
-/* The slots that the threads on some of the CPUs prefer: a stack of free ones, and fresh ones. */
+/*
+ * A part of a hub's slots, which the threads on some of the CPUs prefer: a stack of those that are
+ * free again, and a range of those that were never used.
+ */
 struct arena_shard {
 	/*
-	 * The free stack's top: how many slots were taken from it, << 26 | the first slot + 1.
-	 * [free] Whoever takes a slot may use it as the last user has left it.
+	 * The top of the stack of free slots: its first slot + 1 in the low 26 bits, and above it
+	 * how many slots have been taken from the stack.
+	 *
+	 * [free] Whoever takes a slot may use it, because it sees all that the slot's last user
+	 * did.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
@@ -40,46 +48,48 @@ struct arena {
 };
 
 /*
- * Opens an arena with `capacity` slots, which is 1 to TIMER_SLOTS_MAX. `notes` is where it shows
- * its numbers, BOARD_SHARDS_MAX elements of a counter board, or NULL. Returns 0 or -ENOMEM.
+ * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
+ * elements, in which timerhub-top can see how many slots are free, or is NULL. Returns 0 or
+ * -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
 /*
- * Takes a slot, from the shard that this CPU prefers if possible. Returns SLOT_NONE only if there
- * was a moment during the call at which no slot was free.
+ * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if
+ * there was a moment during the call at which no slot was free.
  */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots, linked into a list, or none. Returns the list's first slot, after which
- * arena_next() finds the others. If fewer are free, it returns SLOT_NONE, after it has taken and
- * put back *ret_taken slots.
+ * Takes `count` slots at once, linked into a list, and returns the first; arena_next() finds the
+ * others. If fewer than `count` are free, it returns SLOT_NONE. It may then have taken *ret_taken
+ * slots for a moment and put them back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
 /*
- * Returns the next slot of a list that arena_take_list() has returned. It must be asked before
- * timer_arm() arms a timer in `slot`, because that overwrites the link.
+ * Returns the slot that follows `slot` in a list from arena_take_list(). Call it before you arm a
+ * timer in `slot`, because that overwrites the link.
  */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts a slot back that nobody uses any more. It stays with this CPU's shard if that has few free
- * slots, and else goes home to the shard to which it belongs.
+ * Puts back a slot that nobody uses any more. This CPU's shard keeps it if it has few free slots;
+ * otherwise it goes to the shard to which it belongs.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `count` slots back, at least one: all of them to this CPU's shard in one step, or each to
- * the shard to which it belongs, in one step a shard.
+ * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step;
+ * or, if that has many already, to the shards to which they belong, in one step for each shard.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /*
- * Returns the first slot at or after `slot` that was ever used, and may be free again. Returns
- * SLOT_NONE if there is none.
+ * Returns the first slot from `slot` on in which a timer was ever armed, or SLOT_NONE if there is
+ * none. It may be free again. Whoever visits all timers uses it to skip memory that was never
+ * touched.
  */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
@@ -89,7 +99,10 @@ struct arena_counts {
 	uint64_t in_use_max; /* how many slots were ever used */
 };
 
-/* Counts the slots of all shards, which is exact while nobody takes a slot or puts one back. */
+/*
+ * Counts the slots of all shards. The result is exact only if no thread takes a slot or puts one
+ * back at the same time.
+ */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

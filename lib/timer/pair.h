@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a timer is: its pair, 16 bytes with a deadline and a state, which one compare-and-swap
- * changes together. This file has the bits of the pair and of the handle, and the arithmetic of
- * periods and slack. It is pure computation; timer.h and timer.c have what may happen to a pair.
+ * What a timer is: a pair of two words, its deadline and its state, which one compare-and-swap of
+ * 16 bytes changes together. This file has the bits of the state and of the handle, and the
+ * arithmetic of periods and slack. It is pure computation; what may happen to a pair is decided in
+ * timer.h and timer.c.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25  7   6       5        4          3     2   0
- *             | generation |  0  | kept | slack | periodic | claimed | phase |
+ *              | generation |  0  | kept | slack | periodic | claimed | phase |
  *   handle     63        26 25                                           0
- *             | generation |                    slot                      |
+ *              | generation |                    slot                      |
  *
- * The slot is where the timer lies in the hub's arrays, and is used again after the timer's end.
- * The generation changes with each timer of a slot, so that an old handle does not name the slot's
- * next timer. It has as many bits as a handle has room for.
+ * The slot is the index of the timer in the hub's arrays. It is used again after the timer has
+ * ended. The generation is a number that changes with each timer of a slot, so that an old handle
+ * does not name the slot's next timer. It has all the bits that a handle has left.
  *
- * The claim: whoever makes a change that the owner must hear of, because the schedule may be too
- * late for the timer's new deadline, sets STATE_CLAIMED in the same compare-and-swap, and then
- * pushes the slot into the inbox. The owner clears it when it looks at the slot. While it is set,
- * everybody who arms or re-arms the timer pushes the slot too, because the thread that set it may
- * have been stopped before its push.
+ * The flag "claimed" tells that the owner, the thread that keeps the schedule of all timers, must
+ * still read this pair. Whoever changes a timer in such a way that the schedule may be too late for
+ * its new deadline sets the flag in the same compare-and-swap, and then pushes the slot into the
+ * owner's inbox. The owner clears the flag when it reads the pair. While the flag is set, everybody
+ * who arms or re-arms the timer pushes the slot too, because the thread that set it may have been
+ * stopped before its push.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -31,8 +33,9 @@
 #include "schedule/entry.h"
 
 /*
- * The latest deadline, 292 years after the clock's zero. It is less than INT64_MAX because that is
- * what std::chrono uses for "no limit", which must not become a deadline.
+ * The latest deadline that a timer can have, 292 years after the clock's zero. It is a little less
+ * than INT64_MAX, because C++ programs use that as "no limit" (std::chrono's maximum), and such a
+ * value must not become a deadline.
  */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
@@ -46,46 +49,48 @@ _Static_assert(TIMER_SLOTS_MAX == SCHEDULE_SLOTS_MAX, "each timer can be schedul
 #define TIMER_GENERATION_MASK (((uint64_t)1 << TIMER_GENERATION_BITS) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner must look, because the schedule may be late */
+#define STATE_CLAIMED ((uint64_t)1 << 3)  /* the owner has yet to read this timer */
 #define STATE_PERIODIC ((uint64_t)1 << 4) /* the timer has an interval */
 #define STATE_SLACK ((uint64_t)1 << 5)    /* the timer has a slack */
 #define STATE_KEPT ((uint64_t)1 << 6)     /* the timer outlives its delivery (TIMERHUB_KEEP) */
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags end there");
 
-/* Where a timer is in its life. lib/README.md draws the ways from one phase to the others. */
+/* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * There is no timer. Unless the slot is claimed, its schedule entry is no later than its
-	 * deadline; a deadline of "never" therefore means that it needs no entry.
+	 * No timer uses the slot. The owner's schedule may still have an entry for it, left by the
+	 * slot's last timer. Unless STATE_CLAIMED is set, that entry is no later than the deadline,
+	 * and there is none if the deadline is "never".
 	 */
 	TIMER_FREE = 0,
 	/*
-	 * Waits for its deadline. Unless it is claimed, its schedule entry is no later than that.
+	 * The timer waits for its deadline. Unless STATE_CLAIMED is set, the owner's schedule has
+	 * an entry for it that is no later than the deadline.
 	 */
 	TIMER_ARMED = 1,
 	/*
-	 * Has expired, and nobody has taken the event. The schedule entry of a periodic timer is no
-	 * later than the period after its deadline.
+	 * The timer has expired, but nobody has taken its event yet. If it is periodic, the owner's
+	 * schedule has an entry for its next period.
 	 */
 	TIMER_PENDING = 2,
 	/*
-	 * The timer has expired, nobody has taken the event, and its next period is due too. It
-	 * needs no schedule entry.
+	 * The timer has expired, nobody has taken its event, and its next period is due as well. It
+	 * is not in the owner's schedule, because further periods only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
 	/*
-	 * A kept timer whose event was taken. Its deadline is "never", and it has no schedule
-	 * entry.
+	 * The timer was armed with TIMERHUB_KEEP, and its event has been taken. It waits to be
+	 * re-armed: its deadline is "never", and it is not in the owner's schedule.
 	 */
 	TIMER_IDLE = 4,
 };
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
 /*
- * A copy of a timer's deadline and state. The two were loaded one after the other, so another
- * thread may have changed the timer in between. The copy is known to be right only when a
- * compare-and-swap with it has succeeded.
+ * A copy of a timer's deadline and state. They were loaded one after the other, and another thread
+ * may have changed the timer in between. So nobody can rely on the copy before a compare-and-swap
+ * that expects it has succeeded.
  */
 struct pair {
 	uint64_t deadline_ns;
@@ -93,7 +98,10 @@ struct pair {
 };
 
 #define TIMER_QUEUE_BITS 16
-/* The longest slack that fits beside the queue, 78 hours; a longer one becomes this. */
+/*
+ * The longest slack that fits into a word beside the queue's index, 78 hours. A longer slack is cut
+ * to this.
+ */
 #define TIMER_SLACK_MAX_NS (UINT64_MAX >> TIMER_QUEUE_BITS)
 
 static inline enum timer_phase state_phase(uint64_t state)
@@ -102,7 +110,9 @@ static inline enum timer_phase state_phase(uint64_t state)
 }
 
 /*
- * Tells whether the owner still has to look at the slot, so that whoever arms or re-arms it pushes.
+ * Tells whether the owner, the thread that keeps the schedule, has yet to read this timer. Until it
+ * has, whoever arms or re-arms the timer must push its slot into the owner's inbox, because the
+ * thread that should have done so may have been stopped before.
  */
 static inline bool state_claimed(uint64_t state)
 {
@@ -119,7 +129,10 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Tells whether the timer outlives its delivery, because it was armed with TIMERHUB_KEEP. */
+/*
+ * Tells whether the timer was armed with TIMERHUB_KEEP, so that it lives on when its event has been
+ * delivered.
+ */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -130,13 +143,13 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Tells whether the timer has expired and nobody has taken the event yet. */
+/* Tells whether the timer has expired and its event has not been taken yet. */
 static inline bool state_undelivered(uint64_t state)
 {
 	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
 }
 
-/* Returns the generation of a slot's next timer. It is never 0, so that no handle is 0. */
+/* Returns the generation that follows this one. It skips 0, so that no handle is ever 0. */
 static inline uint64_t generation_next(uint64_t generation)
 {
 	generation = (generation + 1) & TIMER_GENERATION_MASK;
@@ -158,13 +171,16 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Tells whether a state is that of the handle's timer, and the timer is live. */
+/* Tells whether a handle names the timer with this state, and that timer has not ended. */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Tells by one comparison whether the handle's timer is armed and has none of `flags`. */
+/*
+ * Tells by a single comparison whether the handle names the timer with this state, the timer is
+ * armed, and it has none of the given flags.
+ */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -179,8 +195,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Returns how many periods have passed from the one at `deadline_ns` to `now_ns`, which must not be
- * earlier. Both ends count, so it is at least 1, and at most 2^64 - 1.
+ * Counts the periods that are due at `now_ns`, from the one at `deadline_ns` on. As that one must
+ * be due, the count is at least 1. It saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -188,8 +204,9 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 }
 
 /*
- * Returns when the first period begins that is not due at `now_ns`, or TIMER_NEVER_NS if it would
- * be beyond the latest deadline. The period at `deadline_ns` must be due, and the interval not 0.
+ * Returns when a periodic timer expires next after `now_ns`. `deadline_ns` is one of its periods
+ * that is due already, and the interval is not 0. If the next period would be later than the latest
+ * possible deadline, the result is TIMER_NEVER_NS.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -201,7 +218,10 @@ static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 
-/* Packs the index of a timer's queue and its slack into one word. */
+/*
+ * Packs the index of a timer's queue and the timer's slack into one word, so that the timer's
+ * record stays small.
+ */
 static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
 {
 	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
@@ -218,13 +238,13 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the instant of a timer with slack: the time in [deadline, deadline + slack] that has the
- * most trailing zero bits. Timers whose windows overlap often get the same instant in this way, and
- * then cost one wake-up.
+ * Returns when a timer with slack should expire: the time between its deadline and deadline + slack
+ * that has the most trailing zero bits. Timers whose slack overlaps often get the same time in this
+ * way, and then one wake-up serves all of them.
  *
- * There is only one such time, because between two numbers with equally many zeros lies one with
- * more. So of two timers with equal slack, the one with the later deadline never gets the earlier
- * instant.
+ * There is only one such time, because between two numbers with equally many trailing zeros lies
+ * one with more. So if two timers have the same slack, the one with the later deadline never
+ * expires earlier.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -236,8 +256,9 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * All bits of the window's end below the highest one in which it differs from deadline - 1
-	 * are cleared. What is left is still greater than deadline - 1.
+	 * Clear all bits of the last possible time that are lower than the highest bit in which it
+	 * differs from deadline - 1. The result is still greater than deadline - 1, because that
+	 * bit stays set.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

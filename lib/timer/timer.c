@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every compare-and-swap (CAS) of a pair also compares the generation. So it can never change a
- * later timer of the slot, and no decision has to be undone.
+ * Every compare-and-swap (CAS) of a timer's deadline and state also compares the generation. So it
+ * can never change a later timer of the slot, and no decision has to be undone.
  *
- * A cancel is final because a delivery and a cancel change the same pair: whichever comes second
- * fails and decides again, by what it then finds. Why no timer is lost although few calls wake the
- * owner is said by invariants 1 and 2 of lib/README.md.
+ * A cancel is final because delivering an event and cancelling its timer change the same two words:
+ * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
+ * lib/README.md say why no timer is lost although few calls wake the owner.
  *
  * Every change has acquire and release order, although some would need less.
  *
@@ -20,14 +20,13 @@
 
 /* ---- transitions of a pair; each keeps what it does not name ---- */
 
-/* Frees a slot in such a way that it needs no schedule entry: its deadline becomes "never". */
+/* Frees a slot that needs no entry in the owner's schedule. A deadline of "never" says so. */
 static struct pair pair_unscheduled(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/* Arms a live timer with another deadline. */
 static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 {
 	pair.deadline_ns = deadline_ns;
@@ -35,8 +34,8 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Claims the slot: notes in its state that the owner still has to read it and correct its schedule
- * entry. Whoever stores this pair then pushes the slot to the inbox.
+ * Marks a timer that the owner must read, because its entry in the schedule may now be too late.
+ * Whoever stores the result has to push the slot into the inbox afterwards.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -53,15 +52,19 @@ static uint64_t arming_flags(const struct timer_arming *arming)
 }
 
 /*
- * Tells whether a timer with this deadline can be armed in the free slot without a push, because
- * the slot has a schedule entry that is early enough.
+ * Tells whether a timer with this deadline can be armed in the free slot without telling the owner.
+ * That is so if the schedule still has an early enough entry for the slot's last timer.
  */
 static bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/* Arms a timer in a free slot. If pair_covers(), the timer takes over the slot's schedule entry. */
+/*
+ * Returns the deadline and state of a new timer in a free slot. If the schedule has an entry for
+ * the slot that is early enough, the new timer takes it over. Otherwise STATE_CLAIMED is set, and
+ * the owner has to be told.
+ */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
 {
@@ -82,8 +85,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	struct pair free, armed;
 
 	/*
-	 * Relaxed: arena_take() has acquired all that the slot's last user did, by its label
-	 * [free], and the CAS below fails if these two words are out of date.
+	 * Relaxed is enough: arena_take() has acquired, by its label [free], what the slot's last
+	 * user did, and the CAS below fails if these two words are out of date.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -97,9 +100,15 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* The handle is in a register already, unless ret_handle is NULL. */
+	/*
+	 * Unless ret_handle is NULL, the handle is in a register already, so this probe computes
+	 * nothing.
+	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
-	/* The CAS can fail although the slot is ours, because the owner may look at it. */
+	/*
+	 * The CAS can fail although this thread alone uses the slot, because the owner may be
+	 * reading it and clearing a flag.
+	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
@@ -121,7 +130,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* Without a push the owner reads the pair at the old instant or earlier. */
+		/*
+		 * The owner need not be told if it is going to read the timer early enough anyway:
+		 * at the old deadline or before. Otherwise the slot must be pushed.
+		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -134,8 +146,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Frees a slot by a cancel. The slot of an armed timer stays scheduled, so that nothing needs to be
- * pushed, and its deadline becomes the instant of its entry.
+ * Returns the deadline and state that a timer leaves in its slot when it is cancelled. If it was
+ * armed, its entry stays in the owner's schedule, so that a cancel need not tell the owner. The
+ * deadline becomes the time of that entry.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -145,7 +158,7 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/* Ends a live timer in whatever phase it is. */
+/* Cancels a timer in whatever phase it is, by a CAS of deadline and state together. */
 static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
                                                       uint32_t queue)
 {
@@ -165,15 +178,18 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * The frequent case is a timer that is armed and has no slack. Its deadline stays as it is, also if
- * timer_move() changes it at this moment, so it is enough to swap the state alone, which is cheaper
- * than the whole pair. The new phase, TIMER_FREE, is 0.
+ * Most timers that are cancelled are armed and have no slack. The deadline of such a timer can stay
+ * as it is, even if timer_move() changes it at this very moment. So the state alone is swapped,
+ * which is cheaper than a CAS of both words. The new phase, TIMER_FREE, is 0.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: a guess, which the CAS checks. The CAS also acquires. */
+	/*
+	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
+	 * not.
+	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
@@ -212,7 +228,10 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 
 /* ---- the owner's decisions ---- */
 
-/* Ends the claim. A free slot that was claimed loses its schedule entry. */
+/*
+ * Clears the flag that has made the owner read this timer. If the slot is free by now, the owner
+ * also takes it out of the schedule, and a deadline of "never" says so.
+ */
 static struct pair pair_looked_at(struct pair pair)
 {
 	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
@@ -227,21 +246,26 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * The pair is stored even if nothing in it changes, because a thread that finds its push
-	 * already made relies on this store to be ordered behind it. spill_map.c explains it.
+	 * The pair is stored even if nothing in it changes. A thread that finds its slot in the
+	 * spill map already, and so does not push it, relies on this store to come after the owner
+	 * has taken the slot's bit. spill_map.c explains it.
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* If the slot was not claimed, or its timer has expired, the schedule entry is right. */
+	/*
+	 * If STATE_CLAIMED was not set, or the timer has expired or is idle, the schedule is right
+	 * as it is.
+	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Notes that a free slot has no schedule entry any more, by a deadline of "never". If the slot is
- * claimed, nothing is noted, because a look will follow. Returns false if the pair has changed.
+ * Notes, by a deadline of "never", that a free slot has no entry in the schedule any more. Nothing
+ * is noted if STATE_CLAIMED is set, because the owner is going to read the slot anyway. Returns
+ * false if another thread has changed the timer meanwhile.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -272,16 +296,20 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* Whoever delivers the event of an overdue timer pushes the slot. */
+			/*
+			 * An OVERDUE timer has no entry in the schedule. Whoever delivers its event
+			 * arms it for the next period, and tells the owner by pushing its slot into
+			 * the inbox.
+			 */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * It would be wrong to call it PENDING and to schedule a later period,
-			 * because a consumer that has read the clock earlier may arm it for an
-			 * earlier one.
+			 * If the next period is due too, the timer must not become PENDING with an
+			 * entry for a later period. A consumer that has read the clock a little
+			 * earlier may arm it for that next period, without telling the owner.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -307,12 +335,13 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slack may be that of a newer timer of the slot. That does no harm: such a
-		 * timer has taken over the entry, so it is not due earlier, or it is claimed.
+		 * If the slot has got a new timer, timer_instant_ns() may use the slack of the new
+		 * one. That does no harm: either the new timer has taken over the schedule entry,
+		 * so it is due no earlier, or the thread that armed it tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* if the timer is periodic, the entry is for its next period */
+		return filed_ns; /* a periodic timer's entry is for its next period */
 	}
 }
 
@@ -336,15 +365,15 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
 	/*
-	 * A PENDING timer needs no push, because its expiry has scheduled the next period. An
-	 * OVERDUE one has no schedule entry.
+	 * A PENDING timer's next period is in the schedule already, so the owner need not be told.
+	 * An OVERDUE timer has no schedule entry.
 	 */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The two words of the view were not loaded at once. If another thread has changed the
-	 * timer in between, the view can have the old state, which says that the timer has expired,
-	 * with a new deadline that has not been reached. Then the pair is read again.
+	 * The deadline and the state in the view were loaded one after the other. If another thread
+	 * has changed the timer in between, the state may still say "expired" while the deadline is
+	 * a new one in the future. Then both are loaded again.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every decision about a timer: may it be armed, moved, cancelled, expired, delivered, and what
- * becomes of its pair (pair.h)? Each is one compare-and-swap of the pair, so it is made by exactly
- * one thread, takes no lock, and can be made in a signal handler. Its result says what is left to
- * do for the caller, such as to push the slot into the inbox.
+ * Every decision about a timer is made here and in timer.c: may it be armed, moved, cancelled,
+ * expired, delivered, and what becomes of its deadline and state (pair.h)? Each decision is one
+ * compare-and-swap of these two words. So exactly one thread makes it, without a lock, and a signal
+ * handler can make it too. What is left to do afterwards, such as to push the timer's slot into the
+ * inbox, is returned to the caller.
  *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
  */
@@ -16,8 +17,9 @@
 #include "timer/pair.h"
 
 /*
- * The pair of a slot's timer, which any thread changes by a compare-and-swap. It has no padding, so
- * that four share a cache line: random accesses are the faster, the less memory they go over.
+ * The deadline and the state of a timer. Any thread changes both of them by one compare-and-swap.
+ * The struct has no padding, so that four of them share a cache line: timers are accessed at
+ * random, and the less memory they take, the more of them are in the cache.
  */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns;
@@ -26,13 +28,13 @@ struct timer {
 _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
 /*
- * The record of a slot's timer: what it was armed with, and what only arming and delivery need.
+ * What a timer was armed with. Only arming and delivery need it, so it lies apart from the pair.
  *
- * It is written before the pair is published, and read between the load of a pair and the
- * compare-and-swap with it. As in a seqlock the accesses are relaxed: if the swap succeeds, the
- * record was that of this timer. Two readers have no such proof: timer_true_ns(), which says why it
- * needs none, and the slack in hub_submit(), which can be that of the slot's next timer if this one
- * has ended.
+ * It is written before the pair is published, and read between the load of the pair and the
+ * compare-and-swap that expects what was loaded. As in a seqlock, the accesses are relaxed: if the
+ * swap succeeds, what was read belonged to this timer. Two readers do without such a proof. One is
+ * timer_true_ns(), which says why. The other is hub_submit(): it may read the slack of the slot's
+ * next timer if this one has ended.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
@@ -40,7 +42,7 @@ struct timer_cold {
 	atomic_u64 queue_slack; /* index of its queue in the low 16 bits, its slack in ns above */
 };
 
-/* The arrays of all slots, by index. */
+/* The arrays in which a hub keeps its timers. All are indexed by the slot. */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
@@ -48,29 +50,35 @@ struct timers {
 	uint64_t first_generation; /* what a slot that never had a timer counts from */
 };
 
-/* Fetches a slot's record. It has 24 bytes, so some straddle two cache lines: fetch both ends. */
+/*
+ * Prefetches the record of the timer in `slot`, which says what the timer was armed with. It has 24
+ * bytes, so some records straddle two cache lines, and both ends are fetched.
+ */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
 	__builtin_prefetch(&timers->cold[slot].data, 1);
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* What a decision has left to do for the thread that made it. */
+/* Tells a thread that has changed a timer what it still has to do. */
 enum timer_left {
 	TIMER_NOTHING,
 	/*
-	 * Push the slot, and wake the owner if it has promised to look only after the new instant.
+	 * Push the timer's slot into the inbox. If the timer is due before the time at which the
+	 * owner has promised to read the inbox again, wake the owner.
 	 */
 	TIMER_PUSH,
 	/*
-	 * As TIMER_PUSH. The slot was claimed before, so another thread may have pushed it already.
+	 * Push the timer's slot as with TIMER_PUSH, but see first whether it is in the inbox
+	 * already. Another thread had to push it before, and may have done so.
 	 */
 	TIMER_PUSH_AGAIN,
 };
 
 /*
- * What a decision returns. Both members fit into one register. If there is work left, the pair that
- * was stored is returned too, in *ret_pair or view->after.
+ * What a decision about a timer returns: its result, and the work that is left. The struct fits
+ * into one register. If work is left, the new deadline and state are returned too, in *ret_pair or
+ * view->after.
  */
 struct timer_outcome {
 	int result;
@@ -93,8 +101,9 @@ static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 /* ---- the pair ---- */
 
 /*
- * Loads a pair. It is a guess, because its words are loaded one after the other. The state comes
- * first, so that a record that is read afterwards is at least as new as the state.
+ * Loads the deadline and the state of a timer one after the other, so they may not belong together.
+ * The state is loaded first, so that a record that the caller reads afterwards is at least as new
+ * as the state.
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
@@ -107,9 +116,11 @@ static inline struct pair timer_guess(const struct timer *timer)
 }
 
 /*
- * Loads a pair whose state and deadline belong to the same timer, because the state is the same
- * before and after. For the owner it is even a pair that the slot really had at one moment: the
- * state could only change and change back by way of the owner itself.
+ * Loads a deadline and a state that belong to the same timer: the state was the same before and
+ * after the deadline was loaded.
+ *
+ * If the owner calls this, the two were even in the slot at the same moment. The state can only
+ * change and change back with the owner's help.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -118,7 +129,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/* [armed]: the next load sees the state of this deadline, or a newer one */
+		/*
+		 * [armed] pairs with timer_change(), which has stored this deadline together with a
+		 * state. The next load returns that state or a newer one.
+		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -126,7 +140,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-/* tests/harness/check_pair_change.c */
+/*
+ * Aborts if no rule allows a timer to change from `before` to `after`. It is defined in
+ * tests/harness/check_pair_change.c.
+ */
 void timer_check_change(struct pair before, struct pair after);
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
@@ -137,8 +154,8 @@ static inline void timer_check_change(struct pair before, struct pair after)
 #endif
 
 /*
- * Changes a timer's pair from *pair to `after` by a compare-and-swap. Returns false if the pair was
- * another one, and stores a new guess in *pair.
+ * Changes a timer's deadline and state by a compare-and-swap from *pair to `after`. Returns false
+ * if they are no longer what *pair says, and loads them again into *pair.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
@@ -153,7 +170,10 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* ---- a caller's decisions: arm_cancel.c ---- */
 
-/* What to arm: the arguments of timerhub_arm(), checked, and with the deadline computed. */
+/*
+ * What a timer is to be armed with: the arguments of timerhub_arm(), which have been checked, and
+ * the deadline as a time on the hub's clock.
+ */
 struct timer_arming {
 	uint32_t queue;       /* index of the queue */
 	uint64_t deadline_ns; /* on the hub's clock; TIMER_NEVER_NS: never */
@@ -165,42 +185,47 @@ struct timer_arming {
 };
 
 /*
- * Arms a timer in a slot that the caller has taken. The handle is stored before the timer can
- * expire. The result is 0.
+ * Arms a timer in a slot that the caller has taken from the arena. The handle is stored in
+ * *ret_handle, unless that is NULL, before the timer can expire. The result is always 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
 /*
- * Gives a live timer a new deadline, whatever its phase. The result is 0, or 1 if it was idle, or
- * -ENOENT if it has ended.
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, or 1
+ * if it was idle, or -ENOENT if it has ended.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
 /*
- * Ends a live timer, if it is on this queue. Returns 0 if the caller must now give the slot back to
- * the arena, or -ENOENT.
+ * Ends a timer. Unless `queue` is TIMER_ANY_QUEUE, it must be on the queue with that index. Returns
+ * 0 if the caller must now give the slot back to the arena, or -ENOENT if there is no such timer.
  */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Moves an armed timer that is not claimed to the same or a later deadline, which needs no push.
- * Returns false, and does nothing, if the timer is in another state or the deadline is earlier.
+ * Moves an armed timer to the same or a later deadline. The owner need not know, because its
+ * schedule entry for the timer is early enough. Returns false, and changes nothing, if the deadline
+ * would be earlier, or the timer is not armed, or the owner still has to read it.
  *
- * It returns so little because timerhub_rearm_many() overlaps the cache misses of several timers,
- * and needs the registers for that.
+ * It returns no more than that, because timerhub_rearm_many() moves several timers at once to
+ * overlap their cache misses, and needs the registers.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: a guess, which the CAS confirms, and acquires. */
+	/*
+	 * Relaxed is enough for both loads: the CAS below fails if they are out of date, and
+	 * acquires if they are not.
+	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/*
-	 * An equal deadline is stored too, so that a consumer sees what the caller stored before.
+	 * The CAS is made even if the deadline stays the same, because its release lets whoever
+	 * takes the event see what the caller stored before.
 	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
@@ -208,7 +233,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* ---- reading ---- */
 
-/* What a thread has read of a timer that it may change next. */
+/* What a thread has read of a timer that it is about to change or to show to the program. */
 struct timer_view {
 	struct pair pair;  /* a guess until timer_change() succeeds */
 	struct pair after; /* what timer_deliver() has stored, if it left work to do */
@@ -218,15 +243,17 @@ struct timer_view {
 	uint64_t fn;
 };
 
-/* Returns the interval of the timer with this state, or 0 if it is not periodic. */
+/*
+ * Returns the interval of the timer in `slot`, whose state is `state`, or 0 if it is not periodic.
+ */
 static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
 {
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
 }
 
 /*
- * Completes a view that has the timer's pair: reads the handle's interval, data and callback into
- * it.
+ * Reads the interval, the data and the callback of a timer into `view`. The timer's deadline and
+ * state must be in view->pair already.
  */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
@@ -240,22 +267,29 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads the record and the queue of the timer whose pair is already in the view. Returns false if
- * the slot is free. What it reads is right if timer_change() with that pair succeeds afterwards.
+ * Reads what the timer in `slot` was armed with, and the index of its queue. The caller has loaded
+ * its deadline and state into view->pair. Returns false if they say that the slot is free. All of
+ * it is known to belong to one timer only if timer_change() with view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the latest timer of a slot. The caller then also sees everything that had
- * happened to the slot's earlier timers.
+ * Returns the handle of the latest timer that was armed in `slot`. It acquires, so that the caller
+ * also sees everything that was done to the slot's earlier timers.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
-/* Stores the deadline of a timer, UINT64_MAX for never. Returns false if the timer has ended. */
+/*
+ * Stores the deadline of a timer in *ret_deadline_ns, UINT64_MAX for "never". Returns false if the
+ * timer has ended.
+ */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the instant of a timer, which is its deadline, or a time within its slack after that. */
+/*
+ * Returns when a timer is to expire: at its deadline, or if it has a slack, at a time within the
+ * slack after that.
+ */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -270,21 +304,21 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * A look: what the owner does with each slot that it takes from the inbox. It ends the claim.
- * Returns true if the slot must now be scheduled at *ret_at_ns, where UINT64_MAX means not at all,
- * and false if its schedule entry is right as it is.
+ * Reads a timer for the owner, which has found its slot in the inbox, and clears STATE_CLAIMED.
+ * Returns true if the owner must now schedule the slot for *ret_at_ns, or take it out of the
+ * schedule if that is UINT64_MAX. Returns false if the schedule is right as it is.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
-/* What timer_expire() has found in a slot. */
+/* What timer_expire() has found out about the timer in a slot. */
 struct timer_expiry {
 	struct pair pair;
-	uint64_t at_ns; /* the timer's instant */
+	uint64_t at_ns; /* when the timer is to expire */
 	uint64_t interval_ns;
 	uint64_t queue_slack;
 };
 
-/* What the owner has to do with a slot after timer_expire(). */
+/* Tells the owner what to do with a slot after timer_expire(). */
 enum timer_expired {
 	TIMER_IS_PENDING, /* the timer has expired: put an event into its queue */
 	TIMER_IS_LATER,   /* the timer has moved: schedule the slot again, at `at_ns` */
@@ -292,16 +326,20 @@ enum timer_expired {
 };
 
 /*
- * Decides what becomes of a slot whose schedule entry, for `by_ns`, the owner has just taken out.
+ * Expires the timer in a slot if it is due. The owner has just taken the slot's entry, which was
+ * for `by_ns`, out of its schedule.
  *
- * An armed timer whose instant is not after `by_ns` becomes PENDING, or OVERDUE if its next period
- * is due at `now_ns` as well. A periodic timer that was PENDING already becomes OVERDUE. A free
- * slot stays free, with a deadline of "never", because it has no entry any more.
+ * An armed timer that is due at `by_ns` becomes PENDING, or OVERDUE if its next period is due at
+ * `now_ns` as well. A periodic timer that was PENDING already becomes OVERDUE. If the slot is free,
+ * its deadline becomes "never", because it has no schedule entry any more.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
-/* Returns the instant of the first period that is not due, of a timer that has just expired. */
+/*
+ * Returns when a periodic timer that has just expired is to expire next: at its first period after
+ * `now_ns`, or within its slack after that.
+ */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
 	uint64_t next_ns = period_next_ns(expiry->pair.deadline_ns, expiry->interval_ns, now_ns);
@@ -310,53 +348,61 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when a slot must be scheduled that now has an entry for `filed_ns`; UINT64_MAX means not
- * at all. The result is never earlier than `filed_ns`, because whoever moves a timer to an earlier
- * time pushes its slot.
+ * Returns the time for which the owner should schedule a slot whose present entry is for
+ * `filed_ns`, or UINT64_MAX if the slot needs no entry. The result is never earlier than
+ * `filed_ns`, because whoever moves a timer to an earlier time tells the owner through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Tells the owner whether the handle's timer has expired and nobody has taken the event. An answer
- * that is out of date does no harm: a handle that nobody needs stays in the outbox a little longer.
+ * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
+ * has taken. The answer may be out of date by the time it is used. That does no harm: a handle that
+ * is no longer needed only stays in the outbox a little longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
-	/* Relaxed: the owner itself made the timer pending. */
+	/*
+	 * Relaxed: only the owner makes timers expire, and it calls this itself, so it sees its own
+	 * store or a newer one.
+	 */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
 /*
- * Ends a timer whose event nobody has taken, because its queue is closed. Returns false if it was
- * ended or re-armed meanwhile. No handle is needed, because only the owner, which calls this, makes
- * timers expire: an expired timer in this slot is the one that it knows.
+ * Ends an expired timer whose event nobody has taken, because its queue is being closed. Returns
+ * false if the timer has been ended or re-armed meanwhile. The slot is enough to name the timer:
+ * only the owner makes timers expire, and the owner calls this.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: drain_dispatch.c ---- */
 
-/* What became of an expiry that a consumer wanted to deliver. */
+/* What has become of an event that a consumer wanted to take. */
 enum timer_delivery {
 	TIMER_DELIVERED,  /* the caller has the event */
-	TIMER_CHANGED,    /* another thread has changed the timer: look and decide again */
+	TIMER_CHANGED,    /* another thread has changed the timer: decide again */
 	TIMER_GIVEN_BACK, /* the wall clock was set back, so the timer is armed again */
 };
 
 /*
- * Delivers the expiry of a periodic timer, and arms it for the first period that is not due.
- * *ret_count is the number of periods that the event stands for.
+ * Delivers the event of a periodic timer, and arms the timer for its first period after `now_ns`.
+ * The number of periods that have passed is stored in *ret_count.
  */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count);
 
-/* Arms an expired timer again with the deadline that it has, which is in the future once more. */
+/*
+ * Arms an expired timer again, because the wall clock was set back and the timer's deadline is in
+ * the future once more.
+ */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Completes a view that has the timer's pair with the rest of the timer. Returns false if that pair
- * says that the handle's timer has no event to deliver.
+ * Fills in the rest of `view` for a consumer that has taken a timer's handle from a queue, and has
+ * loaded the timer into view->pair. Returns false if the timer has no event to deliver, because it
+ * was cancelled, re-armed or delivered meanwhile.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
@@ -368,8 +414,8 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Delivers the expiry of a timer that is not periodic. A kept timer is idle afterwards; otherwise
- * the caller must give the slot back to the arena.
+ * Delivers the event of a timer that is not periodic. A kept timer becomes idle. Any other has
+ * ended, and the caller must give its slot back to the arena.
  */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
@@ -384,14 +430,18 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the expiry in `view`. The result is an enum timer_delivery. `now_ns` is used only if the
- * timer is periodic or the clock can go back.
+ * Delivers the event of the timer in `view`. The result is an enum timer_delivery. `now_ns` is used
+ * only if the timer is periodic or the clock can go back, so for other timers the caller need not
+ * read the clock.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
                                                  bool clock_goes_back, uint64_t *ret_count)
 {
-	/* If the clock was set back since the expiry, the deadline can be in the future again. */
+	/*
+	 * If the wall clock was set back after the timer had expired, its deadline can be in the
+	 * future again.
+	 */
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)

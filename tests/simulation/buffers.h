@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store buffers of x86, for the mode tso: a thread's stores reach memory in order, some time
- * later, and until then only it can read them. A locked instruction or a system call writes the
- * whole buffer.
+ * The store buffers of x86, for the mode `tso`. A thread's stores wait in its buffer and reach
+ * memory in order, some time later. Until then only this thread reads them. A locked instruction or
+ * a system call writes the whole buffer to memory.
  */
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H

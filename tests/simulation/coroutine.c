@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A switch pushes the callee-saved registers and pops the other stack's; the compiler saves the
- * rest around the call.
+ * A switch from one stack to another pushes the callee-saved registers, and pops those that the
+ * other stack has. The compiler saves the other registers around the call.
  */
 #include "coroutine.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several stacks on one thread, switched without the system call of swapcontext(); x86-64 and
- * aarch64. Each switch is told to AddressSanitizer.
+ * Several stacks on one thread, on x86-64 and aarch64. The thread switches between them without the
+ * system call that swapcontext() makes. AddressSanitizer is told of each switch.
  */
 #ifndef SIMULATION_COROUTINE_H
 #define SIMULATION_COROUTINE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* WITH_ASAN is 1 under AddressSanitizer, which gcc and clang say differently. */
+/*
+ * WITH_ASAN is 1 if the program is built with AddressSanitizer, which gcc and clang tell in
+ * different ways.
+ */
 #ifndef TIMERHUB_SIMULATION_DETECT_ASAN_H
 #define TIMERHUB_SIMULATION_DETECT_ASAN_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All memory of the library comes from one pool, whose accesses plain_accesses.c checks. What is
- * released is zeroed, and poisoned for AddressSanitizer.
+ * All memory that the library maps comes from one pool, so that plain_accesses.c can check the
+ * accesses to it. Memory that the library gives back is zeroed, and poisoned for AddressSanitizer.
  */
 #include "kernel.h"
 

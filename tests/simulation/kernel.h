@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks, timerfd, futex, eventfd, poll, memory, threads and io_uring, to which the linker
- * redirects the library's system calls (-Wl,--wrap); no part of lib/ is replaced. Each call is one
- * step, may block, wake or fail; one that is not simulated fails the run.
+ * The simulated kernel: clocks, timerfd, futex, eventfd, poll, memory, threads and io_uring. The
+ * linker redirects the system calls of the library to it (-Wl,--wrap), so no part of lib/ is
+ * replaced. Each call is one step of the run, and may block, wake somebody or fail. A system call
+ * that is not simulated fails the run.
  */
 #ifndef SIMULATION_KERNEL_H
 #define SIMULATION_KERNEL_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CLOCK_MONOTONIC is virtual time; the hub's clock is kernel.ahead_ns more, which
- * kernel_set_clock() changes, and then signals a timerfd with TFD_TIMER_CANCEL_ON_SET.
+ * CLOCK_MONOTONIC is the virtual time of the run. The hub's clock shows kernel.ahead_ns more.
+ * kernel_set_clock() changes that, as settimeofday(2) would, and then signals a timerfd that was
+ * set with TFD_TIMER_CANCEL_ON_SET.
  */
 #include <sys/timerfd.h>
 

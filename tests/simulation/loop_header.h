@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_loop.h for the simulation. Its one instruction reads the thread pointer, which all
- * coroutines share, so the current actor takes its place, in lib/ and in the inline calls.
+ * timerhub_loop.h as the simulation includes it. Its only instruction reads the thread pointer, to
+ * tell one thread from another. All actors of a run share that pointer, because they are coroutines
+ * on one thread. So the instruction is replaced by the number of the current actor, in lib/ and in
+ * the inline calls.
  */
 #ifndef SIMULATION_LOOP_HEADER_H
 #define SIMULATION_LOOP_HEADER_H

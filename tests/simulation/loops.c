@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements loops.h. The oracle knows each timeout's deadline up to the time that the calls took:
- * it is from `first_ns` to `last_ns`. It checks that no callback comes early, out of order, without
- * a set or in the turn that set it; that no turn leaves out what is due; that no answer and no
- * descriptor lets the program sleep past a deadline; and that it does not turn for ever.
+ * Runs event loops and checks them. Calls take time, so the deadline of a timeout is known only as
+ * a range, from `first_ns` to `last_ns`.
+ *
+ * What is checked: no callback comes early, out of order, without a set, or in the turn that has
+ * set it. No turn leaves out what is due. Neither a returned time nor the descriptor lets the
+ * program sleep past a deadline. And no program turns its loop for ever.
  */
 #include "loops.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The event loops of a run. Workers take turns in using a loop: each adopts it, sets timeouts, and
- * turns, settles and blocks as timerhub_loop_settle(3) says.
+ * then turns, settles and blocks as timerhub_loop_settle(3) tells a program to.
  */
 #ifndef SIMULATION_LOOPS_H
 #define SIMULATION_LOOPS_H

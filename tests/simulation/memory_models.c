@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Called by the running actor; nobody else runs meanwhile. In mode c11 a word's modification order
- * is the order of execution. A thread's view is a vector clock; its own entry, the epoch, grows at
- * each release. A store notes for each thread the epoch in which it made or first read it: a thread
- * whose view has one of these may read no older store. That is happens-before and the four kinds of
+ * Decides which value an atomic load returns. The running actor calls it, and no other actor runs
+ * meanwhile.
+ *
+ * In mode `c11` the modification order of a word is the order of execution. A thread's view is a
+ * vector clock. Its own entry, the epoch, grows at each release. A store records, for each thread,
+ * the epoch in which that thread made it or first read it. If a thread's view contains one of these
+ * epochs, the thread may read no older store. This rule covers happens-before and the four kinds of
  * coherence.
  */
 #include "memory_models.h"

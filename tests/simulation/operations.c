@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the workers do: each operation is one call, told to the oracle before and after. Seed and
- * number decide which worker makes which call; it chooses among what exists then, so a run without
- * some operations is valid.
+ * What the workers of a run do. Each operation is one call of the library, of which the oracle is
+ * told before and after. The seed and the number of the operation decide which worker makes which
+ * call. It chooses among the timers and queues that exist then, so a run stays valid if some of its
+ * operations are left out.
  */
 #include "simulated_run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current actor calls it between two steps of the library. Call A is before B if A's end stamp
- * is below B's begin; where they overlap, either order is accepted.
+ * The current actor calls the oracle between two steps of the library. Call A is before call B if
+ * A's end has a lower stamp than B's begin. If the two overlap, either order is accepted.
  */
 #include "oracle.h"
 

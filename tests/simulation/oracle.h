@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the laws by an array of all timers ever, told by each worker when a call begins and
- * returns, without the library's internals. Each call has two stamps from one counter; only a call
- * that returned before another began is before it.
+ * Checks the library's laws without looking into the library. It keeps an array of all timers that
+ * were ever armed, and each worker tells it when a call begins and when it returns. Both moments
+ * get a stamp from one counter. A call is before another only if it had returned when the other
+ * began.
  */
 #ifndef SIMULATION_ORACLE_H
 #define SIMULATION_ORACLE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6 as written: an arm, re-arm or cancel makes a bounded number of own steps, plus those that
- * another call has caused. A step is an atomic access; it is caused if another call has written the
- * word since this one last saw it, or weak memory shows it only now.
+ * Checks law 6 as it is written: an arm, a re-arm or a cancel makes a bounded number of steps by
+ * itself, and further ones only if other calls have caused them. A step is an atomic access.
+ * Another call has caused it if it has written the word since this call last saw the word, or if
+ * weak memory shows this call the write only now.
  */
 #ifndef SIMULATION_OWN_STEPS_H
 #define SIMULATION_OWN_STEPS_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By granules of four bytes with a mask, since the compiler merges neighbours. Kept are the last
- * write and each thread's last read: older ones happened before, or were reported. Only allocated
- * memory is checked: nobody gets another thread's stack, the library's static variables are atomic,
- * and the rest is the simulation's.
+ * Memory is checked in granules of four bytes, with a mask of the bytes that were accessed, because
+ * the compiler merges accesses of neighbours. For each granule the last write and the last read of
+ * each thread are kept. Older accesses happened before these, or a race was reported.
+ *
+ * Only allocated memory is checked. That is enough: no thread gets an address of another's stack,
+ * the library's static variables are atomic, and everything else belongs to the simulation.
  */
 #include "plain_accesses.h"
 

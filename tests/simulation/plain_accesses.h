@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the plain accesses of lib/ in mode c11: it is compiled with -fsanitize=thread and linked
- * without that library, so each calls a function here. A race fails the run.
+ * Checks the plain (not atomic) accesses of lib/ in mode `c11`. lib/ is compiled with
+ * -fsanitize=thread but linked without ThreadSanitizer's library, so each plain access calls a
+ * function here. A race fails the run.
  */
 #ifndef SIMULATION_PLAIN_ACCESSES_H
 #define SIMULATION_PLAIN_ACCESSES_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Races in mode c11: two accesses, one a write, without happens-before. A test with plain data of
- * its own calls plain_read() and plain_write().
+ * Finds data races in mode `c11`: two accesses of the same data, one of them a write, of which
+ * neither happens before the other. A test that has plain data of its own calls plain_read() and
+ * plain_write() for it.
  */
 #ifndef SIMULATION_RACES_H
 #define SIMULATION_RACES_H

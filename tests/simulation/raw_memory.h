@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads and stores in the machine's memory, of words of four or eight bytes and pairs, whatever
- * their type.
+ * Loads and stores words of four or eight bytes, and pairs of words, in the machine's real memory,
+ * whatever their type.
  */
 #ifndef SIMULATION_RAW_MEMORY_H
 #define SIMULATION_RAW_MEMORY_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redirects the atomic accesses of lib/, with their lines, to memory_models.c, after letting others
- * run, and names thread and processor. Included first in each file of lib/: the only change that
- * the simulation makes to it.
+ * Redirects the atomic accesses of lib/ to memory_models.c, with the file and line of each, and
+ * lets other actors run before. It also decides which thread and which processor the library
+ * believes to run on. It is included before everything else in each file of lib/, and is the only
+ * change that the simulation makes to that file.
  */
 #ifndef SIMULATION_REDIRECT_ATOMICS_H
 #define SIMULATION_REDIRECT_ATOMICS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run's output: the failure, after which its process ends and the parent reads it, and on request
- * each operation.
+ * What a run prints: its failure, after which its process ends, so that the parent can read it, and
+ * on request each operation.
  */
 #ifndef SIMULATION_REPORT_H
 #define SIMULATION_REPORT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One io_uring with two polls, a timeout, and the wait for completions, or for the ring to become
- * readable: replaces what the library calls of liburing; the inline functions use the queues set up
- * here.
+ * A simulated io_uring. It has two polls, a timeout, and the wait for completions, or for the ring
+ * to become readable. It replaces the functions of liburing that the library calls. liburing's
+ * inline functions are the real ones, and use the queues that are set up here.
  */
 #include <errno.h>
 #include <liburing.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the next actor, lets time pass, blocks and wakes. Invariant: the current actor is
- * runnable, or about to switch to one that is; others have ended, or are blocked or stalled.
+ * Chooses which actor runs next, lets time pass, and blocks and wakes actors. Invariant: the
+ * current actor can run, or is about to switch to one that can. Any other actor can run as well, or
+ * has ended, or is blocked or stalled.
  */
 #include "scheduler.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An actor is a thread for the library, a coroutine here. One runs at a time, by the seed; time
- * passes by random amounts at switches, and until an actor can run when none can. The library
- * counts simulation_steps_left down before each atomic step, as the system calls do, and calls
- * simulation_switch() past zero. Between two steps nobody else runs, so the oracle's functions are
- * atomic.
+ * An actor is a thread to the library, but a coroutine here. Only one actor runs at a time, and the
+ * seed chooses which. Time passes by random amounts when actors switch; if none can run, it passes
+ * until one can.
+ *
+ * Before each atomic step the library counts simulation_steps_left down, as the system calls do,
+ * and calls simulation_switch() when it is used up. Between two such steps no other actor runs, so
+ * the functions of the oracle are atomic.
  */
 #ifndef SIMULATION_SCHEDULER_H
 #define SIMULATION_SCHEDULER_H

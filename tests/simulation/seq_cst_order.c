@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements seq_cst_order.h, which keeps the order of seq_cst accesses. An event is one seq_cst
- * access. For each event the module keeps the set of all events that precede it in psc, directly or
- * indirectly. An event e directly follows an event g in three cases:
+ * Keeps RC11's partial order `psc` of the seq_cst accesses. An event is one seq_cst access. For
+ * each event the set of all events that precede it in psc, directly or indirectly, is kept. An
+ * event e directly follows an event g in three cases:
  *
  * - One thread makes the event g first, and the event e later.
  * - e accesses the same word as g, and comes after g in the word's order or happens after g.

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RC11's order of the seq_cst accesses: psc must have no cycle, and where it has none a seq_cst
- * load may miss an earlier store. Only the last SC_EVENTS are known; a forgotten one counts as
- * before them. A load sees what was stored before its thread entered the library, as the laws ask
- * of a call after one that has returned.
+ * Keeps RC11's partial order of the seq_cst accesses, psc, which must have no cycle. A seq_cst load
+ * may miss an earlier seq_cst store if that makes no cycle. Only the last SC_EVENTS accesses are
+ * known; forgotten ones count as being before them.
+ *
+ * A load sees what was stored before its thread entered the library, because the laws promise that
+ * a call sees the effects of calls that had returned before.
  */
 #ifndef SIMULATION_SEQ_CST_ORDER_H
 #define SIMULATION_SEQ_CST_ORDER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first actor opens the hub, waits for the workers, and closes it; then the kernel must hold
- * nothing of it.
+ * The first actor opens the hub, waits until all workers have ended, and closes the hub. After that
+ * the simulated kernel must have nothing left of it.
  */
 #include "simulated_run.h"
 

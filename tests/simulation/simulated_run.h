@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: a hub, its queues, the workers that call it, and an actor that advances it if it is
- * manual. simulated_run.c chooses for the whole run, operations.c for each operation.
+ * One run of the simulation: a hub and its queues, the workers that call it, and if the hub is
+ * manual, an actor that advances it. simulated_run.c makes the choices that hold for the whole run,
+ * operations.c those of each operation.
  */
 #ifndef SIMULATION_SIMULATED_RUN_H
 #define SIMULATION_SIMULATED_RUN_H

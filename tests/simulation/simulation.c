@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs seeds on all processors, each attempt in a process, since a failure ends it; searches for
- * the fewest operations that still fail, and prints them with the command that repeats them.
+ * Runs seeds on all processors. Each attempt is a process of its own, because a failure ends it. If
+ * a seed fails, the program searches for the fewest operations with which it still fails, and
+ * prints them together with the command that repeats them.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Defines the functions that code compiled with -fsanitize=thread calls at each plain access.
- * Exactly one file of a program includes tsan_calls.h. Before the include this file defines two
- * macros:
+ * Exactly one file of a program includes this header. Before that it must define two macros:
  *
  *   - TSAN_ACCESS(address, bytes, write): an access of any size, at any address
  *   - TSAN_ALIGNED(address, bytes, write): an access of 1, 2, 4, 8 or 16 bytes, at a multiple of

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A weaker memory order for one line of the library, for tools/run-orders. */
+/*
+ * Gives the atomic accesses in one line of the library a weaker memory order, for tools/run-orders.
+ */
 #ifndef SIMULATION_WEAKEN_H
 #define SIMULATION_WEAKEN_H
 
