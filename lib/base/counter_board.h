@@ -13,6 +13,7 @@
 
 #include <timerhub.h>
 
+#include "base/ahead.h"
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/histogram.h"
@@ -21,7 +22,7 @@
 
 #define BOARD_NAME "timerhub" /* the memfd's name, by which tools/top knows it */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 7u
+#define BOARD_VERSION 8u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #ifndef BOARD_DELIVERIES_MAX
@@ -73,6 +74,12 @@ struct board_owner {
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
+	/*
+	 * How many timers were due in each range of base/ahead.h from `ahead_at_ns` on, which is on
+	 * the hub's clock. Only an observable hub or loop counts them, once a second at most.
+	 */
+	atomic_u64 ahead[AHEAD_RANGES];
+	atomic_u64 ahead_at_ns; /* 0: they were not counted yet */
 };
 
 /*
@@ -269,6 +276,16 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
  * not call it, because the board belongs to the parent's hub.
  */
 void board_announce(struct board *board, bool open);
+
+/* Shows how many timers are due in each range. Only the owner or the loop's thread calls it. */
+static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
+                                    const uint64_t counts[AHEAD_RANGES])
+{
+	/* Relaxed: the numbers are only shown. */
+	for (unsigned i = 0; i < AHEAD_RANGES; i++)
+		u64_store_relaxed(&owner->ahead[i], counts[i]);
+	u64_store_relaxed(&owner->ahead_at_ns, now_ns);
+}
 
 /* Unmaps a board and closes its memfd. `fd` is -1 if it has none, and then `board` may be NULL. */
 void board_close(struct board *board, int fd);

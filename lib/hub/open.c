@@ -81,6 +81,7 @@ static int hub_open_owner(struct timerhub *hub)
 		.queues = hub->queues,
 		.bell = hub->bell,
 		.counts = &hub->board->owner,
+		.is_observable = hub->board_fd >= 0,
 	};
 
 	return owner_open(&hub->owner, &world);

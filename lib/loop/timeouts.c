@@ -227,6 +227,7 @@ void loop_show_due(const struct timerhub_loop *loop)
 void loop_show(const struct timerhub_loop *loop)
 {
 	struct board_loop *copy = &loop->board->loop;
+	uint64_t ahead[AHEAD_RANGES];
 
 	/* Relaxed is enough, because the numbers are only shown. */
 	u64_store_relaxed(&copy->added, loop->places.taken);
@@ -237,6 +238,11 @@ void loop_show(const struct timerhub_loop *loop)
 	u64_store_relaxed(&copy->refused, u64_load_relaxed(&loop->refused));
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 		u64_store_relaxed(&loop->board->owner.lateness[i], loop->counts.lateness[i]);
+	/* Relaxed: only this thread writes it. */
+	if (loop->turn_ns - u64_load_relaxed(&loop->board->owner.ahead_at_ns) >= AHEAD_EVERY_NS) {
+		schedule_ahead(&loop->schedule, loop->turn_ns, ahead);
+		board_show_ahead(&loop->board->owner, loop->turn_ns, ahead);
+	}
 	loop_show_due(loop);
 	cell_reset(loop->cell);
 

@@ -39,6 +39,7 @@ struct owner_world {
 	atomic_ptr *queues; /* the hub's queues by index; NULL where there is none */
 	int bell;           /* eventfd with which a caller wakes the owner */
 	struct board_owner *counts;
+	bool is_observable; /* another process may read the counts */
 };
 
 struct owner {

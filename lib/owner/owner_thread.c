@@ -49,6 +49,9 @@
  */
 #define OWNER_FETCH_NS 1000
 
+/* The owner reads the whole schedule for timerhub-top only before a longer sleep than this. */
+#define OWNER_SHOW_NS 2000000
+
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
 #define LONG_BITS (8 * (unsigned)sizeof(long))
 /*
@@ -176,6 +179,25 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
+ * Shows how many timers are due soon, if the last numbers are a second old and the owner has time
+ * for it before `until_ns`. After ten seconds it does so in any case, because an owner that never
+ * has time should not hide what lies ahead of it. Returns whether it has read the schedule.
+ */
+static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
+{
+	/* Relaxed: only the owner writes it. */
+	uint64_t old_ns = now_ns - u64_load_relaxed(&owner->counts->ahead_at_ns);
+	bool is_busy = until_ns < now_ns || until_ns - now_ns < OWNER_SHOW_NS;
+	uint64_t counts[AHEAD_RANGES];
+
+	if (old_ns < AHEAD_EVERY_NS || (is_busy && old_ns < 10 * AHEAD_EVERY_NS))
+		return false;
+	schedule_ahead(&owner->schedule, now_ns, counts);
+	board_show_ahead(owner->counts, now_ns, counts);
+	return true;
+}
+
+/*
  * Sleeps until `until_ns`, or until a caller wakes the owner. It asks the kernel to be woken
  * earlier than that, by spin_ns or by the margin that it has learned, whichever is longer, and
  * spins for the rest.
@@ -185,6 +207,8 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 	uint64_t ahead_ns = u64_max(owner->config.spin_ns, owner->early_wake.ns);
 	uint64_t now_ns = clock_now_ns(owner->world.clock), fetch_ns;
 
+	if (owner->world.is_observable && owner_show_ahead(owner, until_ns, now_ns))
+		now_ns = clock_now_ns(owner->world.clock);
 	if (until_ns == UINT64_MAX) {
 		(void)owner_sleep_for(owner, UINT64_MAX, now_ns);
 		return;

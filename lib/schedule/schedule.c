@@ -8,6 +8,8 @@
  */
 #include "schedule/schedule.h"
 
+#include <string.h>
+
 _Static_assert(RUN_TIME_BITS == WHEEL_FINEST_SHIFT, "a run holds one bucket of the finest level");
 
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
@@ -228,4 +230,16 @@ uint64_t schedule_next_ns(struct schedule *schedule)
 	uint64_t next_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));
 
 	return next_ns == UINT64_MAX ? wheel_bound_ns(&schedule->wheel) : next_ns;
+}
+
+void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
+                    uint64_t ret_counts[AHEAD_RANGES])
+{
+	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
+	/*
+	 * Run and heap hold what is due within one bucket of the finest level, which is 65.5 us.
+	 * The run's removed entries are among these.
+	 */
+	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
+	wheel_ahead(&schedule->wheel, now_ns, ret_counts);
 }

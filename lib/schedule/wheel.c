@@ -198,6 +198,8 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 		wheel->chunks[chunk].next = bucket->first;
 		wheel->chunks[chunk].bucket = (uint16_t)(level_index * WHEEL_DIGITS + digit);
 		wheel->chunks[chunk].count = 0;
+		wheel->chunks[chunk].behind =
+			bucket->first == CHUNK_NONE ? 0 : wheel->chunks[bucket->first].behind + 1;
 		bucket->first = chunk;
 	}
 	wheel_set_entry(wheel, chunk, wheel->chunks[chunk].count++, due);
@@ -263,13 +265,7 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 static inline bool wheel_bucket_is_long(const struct wheel *wheel,
                                         const struct wheel_bucket *bucket)
 {
-	uint32_t chunk = wheel->chunks[bucket->first].next;
-	unsigned chunks = 1;
-
-	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
-		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
-			return true;
-	return false;
+	return wheel->chunks[bucket->first].behind >= WHEEL_RESCAN_CHUNKS_MAX;
 }
 
 /*
@@ -343,6 +339,35 @@ uint32_t wheel_peek(const struct wheel *wheel)
 	if (bucket->bound_slot != SLOT_NONE)
 		__builtin_prefetch(&wheel->filings[bucket->bound_slot], 1);
 	return bucket->bound_slot;
+}
+
+/*
+ * Adds the entries of a bucket to what schedule_ahead() counts. Each entry of the first chunk
+ * stands for its share of the whole bucket, because to read all of a long one would take too long.
+ */
+static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
+                               uint64_t now_ns, uint64_t *counts)
+{
+	const struct wheel_chunk *chunk = &wheel->chunks[bucket->first];
+	uint32_t all = chunk->count + chunk->behind * WHEEL_CHUNK_ENTRIES;
+
+	invariant(chunk->count > 0);
+	for (uint32_t i = 0; i < chunk->count; i++)
+		counts[ahead_range(now_ns, chunk->entries[i].at_ns)] +=
+			all / chunk->count + (i < all % chunk->count);
+}
+
+void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts)
+{
+	for (unsigned i = 0; i < WHEEL_LEVELS; i++) {
+		const struct wheel_level *level = &wheel->levels[i];
+
+		for (uint32_t word = 0; word < WHEEL_BITMAP_WORDS; word++)
+			for (uint64_t left = level->bitmap[word]; left != 0; left &= left - 1)
+				wheel_count_bucket(wheel,
+				                   &level->buckets[word * 64 + bits_lowest(left)],
+				                   now_ns, counts);
+	}
 }
 
 /* ---- sweeping ---- */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/ahead.h"
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "schedule/entry.h"
@@ -42,6 +43,7 @@ struct wheel_chunk {
 	uint16_t bucket; /* level << 12 | index of the bucket in its level */
 	uint16_t count; /* how many entries it has; all chunks of a bucket but the first are full */
 	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
+	uint32_t behind; /* how many chunks follow this one in its bucket */
 };
 _Static_assert(sizeof(struct wheel_chunk) == 4 * (size_t)CACHE_LINE_BYTES,
                "a chunk fills its cache lines");
@@ -184,6 +186,13 @@ struct wheel_first wheel_first(const struct wheel *wheel);
  * memory that its removal will touch.
  */
 uint32_t wheel_peek(const struct wheel *wheel);
+
+/*
+ * Adds the number of entries that are due in each range of base/ahead.h to `counts`. Of a bucket
+ * with more than 20 entries it reads only some, so its entries may be counted in a range beside
+ * their own. Their sum is exact.
+ */
+void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
  * Finds timers whose entries the caller should check, because they may have been moved to a later
