@@ -67,7 +67,8 @@ void map_begin(struct spill_map *map);
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the map is empty. A slot whose thread has not set all its bits yet does not count.
+ * Tells whether the map is empty. A thread that is just putting a slot into the map sets a bit for
+ * it on each level, and until it has set all of them, the slot does not count.
  */
 bool map_empty(const struct spill_map *map);
 

@@ -310,8 +310,9 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Notes that the server refuses SUBSCRIBE or PING, and returns the errno. Polls still succeed then,
- * but tasks are late, so the daemon is told after each poll too.
+ * Handles that the server refuses SUBSCRIBE or PING to this user, and returns the errno. Polls
+ * still succeed, but tasks come late without wake-up messages, so the daemon prints this error
+ * although the server answers. The error is kept, and reported again after each poll.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

@@ -798,8 +798,9 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * Relaxed is enough, because the sum is exact only while no slot is taken. `laps`
-		 * is how often the count of takes in the top has wrapped.
+		 * The stack's top counts its takes in TAKES_BITS bits, and `laps` counts how often
+		 * they have wrapped. Relaxed is enough, because the sum is exact only while no slot
+		 * is taken.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;
