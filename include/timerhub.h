@@ -421,9 +421,9 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Takes up to `max` events from the queue in the order of their deadlines, stores them in `events`,
- * and returns how many they are. It never blocks. These events count as delivered, even if the
- * program has not looked at them yet. If more events are left, the eventfd stays readable, and an
+ * Takes up to `max` events from the queue in the order of their deadlines, and returns how many it
+ * has stored in `events`. It never blocks. These events count as delivered, even if the program has
+ * not looked at them yet. If more events are left, the eventfd stays readable, and an
  * edge-triggered poll reports it again. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
@@ -540,10 +540,10 @@ typedef int timerhub_running_fn(const struct timerhub_running *running, void *co
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);
 
-/* A function of which at least one callback was slow, that is, took slow_ns or longer. */
+/* Counts the slow callbacks of one function. A callback is slow if it takes slow_ns or longer. */
 struct timerhub_slow_callback {
 	timerhub_any_fn *fn;
-	uint64_t count;      /* how many of its callbacks were slow */
+	uint64_t count;      /* how many callbacks were slow */
 	uint64_t sum_ns;     /* how long these took altogether */
 	uint64_t longest_ns; /* how long the longest of them took */
 	uint64_t last_ns;    /* when the last of them ended, on the clock of the hub or loop */

@@ -182,9 +182,9 @@ TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which begins at 0. Call it right after the wait, before the
- * sockets are served. A handler that ran earlier would set its delays from the time before the
- * wait, and those timeouts would expire too early.
+ * Sets the time of a manual loop. Before the first call its time is 0. Call it right after the
+ * wait, before the sockets are served. A handler that ran earlier would set its delays from the
+ * time before the wait, and those timeouts would expire too early.
  *
  * Returns -EINVAL if the loop is not manual or its time would go back, and -EBUSY inside a
  * callback.
@@ -344,8 +344,8 @@ TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 /*
  * Returns the deadline of a timeout, or UINT64_MAX if it is not set. After timerhub_timeout_set()
- * the result is a little too early until the loop reads its clock again. If you need the exact
- * deadline, call timerhub_loop_update() before.
+ * the result is a little too early until the loop next reads its clock, because the delay was added
+ * to the time of the last reading. timerhub_loop_update() corrects it at once.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -374,9 +374,9 @@ struct timerhub_loop_front {
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
 	 * How many entries of `fresh` are used. If all 64 are, the inline timerhub_timeout_set()
-	 * calls the library, which reads the clock and so empties the array. On a manual hub it is
-	 * always 64, so that each set calls the library. In a manual loop it is always 65, because
-	 * base_ns is exact there, and no deadline has to be corrected later.
+	 * calls the library, which reads the clock and so empties the array. If the loop has a
+	 * manual hub, it is always 64, so that each set calls the library. If the loop itself is
+	 * manual, it is always 65: base_ns is exact then, so no deadline needs a correction.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

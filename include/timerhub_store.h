@@ -91,8 +91,8 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
 /*
- * Stops the taking of tasks, so that the workers can end: timerhub_store_take() hands out what is
- * due now, and then returns -ESHUTDOWN. All other calls go on to work.
+ * Stops a store, so that the threads that take its tasks can end: timerhub_store_take() still hands
+ * out the tasks that are due now, and then returns -ESHUTDOWN. All other calls go on to work.
  */
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
@@ -208,16 +208,17 @@ TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
 
 /*
- * Gives a task back, so that it is delivered again after delay_ns. Frees the key and data and
- * returns errors as timerhub_store_done() does, and -ERANGE if the delay is too long.
+ * Gives a task back, so that it is delivered again after delay_ns. Like timerhub_store_done(), it
+ * frees the task's key and data, and returns the same errors. It returns -ERANGE if the delay is
+ * too long.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task: it is not delivered until it is moved. It keeps its key. `reason` is a number of
- * the program's own, which the view timerhub_list shows. Frees the key and data and returns errors
- * as timerhub_store_done() does.
+ * Parks a task: it is not delivered until it is moved. It keeps its key in the table. `reason` is a
+ * number of the program's own, which the view timerhub_list shows. Like timerhub_store_done(), the
+ * call frees the struct's key and data, and returns the same errors.
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
@@ -349,8 +350,8 @@ struct timerhub_store_stats {
 	int32_t reader_pid; /* process whose open read transaction makes the WAL grow; 0: none */
 	uint64_t reserved[16];
 	/*
-	 * Both are histograms: bucket i counts times from 2^i ns to 2^(i+1) - 1 ns, and bucket 0
-	 * also counts 0.
+	 * `lateness` and `sync_ns` are histograms: bucket i counts times from 2^i ns to 2^(i+1) - 1
+	 * ns, and bucket 0 also counts 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS]; /* from due_ns to the delivery */
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];  /* how long a sync took */

@@ -92,8 +92,7 @@ static int hub_open_owner(struct timerhub *hub)
 }
 
 /*
- * Frees a hub. Its owner thread must have ended. If an open has failed, some of its parts may not
- * be open.
+ * Frees a hub, whose owner thread must have ended. It also frees one whose open has failed halfway.
  */
 static void hub_free(struct timerhub *hub)
 {

@@ -84,8 +84,8 @@ static atomic_ptr graves[GRAVES];
 static atomic_u32 graves_dug;
 
 /*
- * Frees all memory of a queue except its struct, which stays in `graves` for a while. If an open
- * has failed, some parts of the queue may not be open.
+ * Frees all memory of a queue except its struct, which stays in `graves` for a while. It also frees
+ * a queue whose open has failed halfway.
  */
 static void queue_free(struct timerhub_queue *queue)
 {

@@ -22,8 +22,8 @@
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * In an exact loop no timeout is ever in `fresh`, although fresh_count says that the array
-	 * is full.
+	 * If the program gives the time, no timeout is ever in `fresh`, although fresh_count says
+	 * that the array is full.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)

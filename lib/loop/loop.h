@@ -56,7 +56,7 @@ struct timerhub_loop {
 	struct fork_check fork_check;
 	uint32_t listed_count; /* how many places are in the list, each at most once */
 	/*
-	 * The place of the timeout that comes up at next_ns, if that is exactly its deadline;
+	 * The table index of the timeout that comes up at next_ns, if that is exactly its deadline;
 	 * otherwise SLOT_NONE. If this timeout is moved or stopped, the loop need not wake up at
 	 * that time.
 	 */
@@ -111,8 +111,8 @@ void loop_show(const struct timerhub_loop *loop);
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*
- * Frees a loop, from which all timeouts have been removed. If an open has failed, some of its parts
- * may not be open.
+ * Frees a loop, from which all timeouts have been removed. It also frees one whose open has failed
+ * halfway.
  */
 void loop_free(struct timerhub_loop *loop);
 

@@ -154,9 +154,9 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * From now on the turn shows what it does in gone_cell, where nobody reads it. The cell
-	 * that it used before may be on the hub's board, and the callback that has closed the loop
-	 * may close the hub next.
+	 * The turn goes on to show what it is doing in a record on the counter board. That board
+	 * may be the hub's, and the callback that has closed the loop may close the hub next. So
+	 * from now on the turn uses gone_cell, which nobody reads.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);

@@ -36,9 +36,9 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 #define REST_LOOKS_AT_ONCE 8 /* how many entries loop_correct_first() takes at a time */
 
 /*
- * Returns true if a schedule entry would wake the loop for nothing. An entry is meant for an exact
- * deadline if its time is not on the grid. It is stale if its timeout was moved, stopped or removed
- * since.
+ * Returns true if a schedule entry would wake the loop for nothing: it was made for an exact
+ * deadline, because its time is not a multiple of 2^grid, and its timeout was moved, stopped or
+ * removed since.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
@@ -94,8 +94,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Remember the first entry only if it is for an exact deadline. An entry on the grid never
-	 * wakes the loop for nothing, so turns need not check it.
+	 * Remember the first entry only if it is exactly at a deadline. An entry at a rounded time
+	 * is left alone even if its timeout was moved, so turns need not check it.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

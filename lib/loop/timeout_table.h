@@ -22,11 +22,11 @@
  */
 struct place {
 	/*
-	 * The address of the timeout that has the place. Its low bits are 0. If bit 0 is set, the
-	 * place is free, and the other bits have these meanings:
-	 * - Bit 1 says whether the place is in the list of places that may be scheduled too late.
-	 * - Bits 2 to 7 are the grid of the place's schedule entry.
-	 * - The upper half is the index of the next free place, or SLOT_NONE.
+	 * If the place has a timeout, this is the address of the timeout, whose low bits are 0. If
+	 * the place is free, bit 0 is 1, and the other bits have these meanings:
+	 * - Bit 1: the place is in the list of places that may be scheduled too late.
+	 * - Bits 2 to 7: the grid of the schedule entry that the place has kept.
+	 * - The upper half: the index of the next free place, or SLOT_NONE.
 	 */
 	uint64_t holder;
 	union {
@@ -44,7 +44,7 @@ _Static_assert(PLACE_GRID_MASK >= 63 && PLACE_GRID_MASK << PLACE_GRID_SHIFT <= U
                "a grid is a shift of 64 bits, and lies below the next place");
 _Static_assert(TIMERHUB_LOOP_FRESH_MAX <= UINT8_MAX, "timeout.fresh counts from 1");
 
-/* Returns the timeout that has the place, or NULL if the place is free. */
+/* Returns the timeout that has this place of the table, or NULL if the place is free. */
 static inline struct timerhub_timeout *place_timeout(const struct place *place)
 {
 	return place->holder & PLACE_FREE ? NULL
@@ -52,8 +52,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the grid of the place's schedule entry. The entry is at a multiple of 2^grid ns, or
- * exactly at a deadline.
+ * Returns the grid of a place's schedule entry, which is the power of two to which its time was
+ * rounded down: the entry is at a multiple of 2^grid ns, unless it is exactly at a deadline.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -81,14 +81,14 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout the place that was freed last, and with it the schedule entry that the place has
- * kept. Returns false if no place is free.
+ * Gives a timeout a place of the table, the one that was freed last. The timeout takes over the
+ * schedule entry that the place has kept. Returns false if no place is free.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Frees the place of a timeout. The place keeps its schedule entry, and stays in the loop's list if
- * it is there.
+ * Frees a timeout's place in the table. The place keeps its schedule entry, and stays in the list
+ * of places that may be scheduled too late, if it is there.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

@@ -304,8 +304,9 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Checks the rare cases of a turn or settle: the call is not allowed, or the loop belongs to no
- * thread yet, or it is a locked loop that another thread has used last.
+ * Checks whether a turn or settle is allowed in the rare cases that loop_enter() does not decide
+ * itself: the call may be a mistake, the loop may belong to no thread yet, or it is a locked loop
+ * that another thread has used last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -326,8 +327,8 @@ static inline int loop_enter(struct timerhub_loop *loop)
 }
 
 /*
- * Makes a turn that has something to do. Returns how many callbacks it has called, or a negative
- * errno.
+ * Does the work of timerhub_loop_turn() if there is any. Returns how many callbacks it has called,
+ * or a negative errno.
  */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
@@ -353,7 +354,7 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
-/* Makes a settle that has something to do. Returns 0 or a negative errno. */
+/* Does the work of timerhub_loop_settle() if there is any. Returns 0 or a negative errno. */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
 {

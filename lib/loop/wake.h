@@ -42,8 +42,8 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 void wake_leave_fd(struct wake *wake);
 
 /*
- * Dispatches the loop's queue: calls the callbacks of at most `max` events. Returns how many,
- * without the timer that wakes the loop.
+ * Dispatches the loop's queue: calls the callbacks of at most `max` events. Returns how many it has
+ * called. The timer that wakes the loop does not count.
  */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
