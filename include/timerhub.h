@@ -228,8 +228,8 @@ struct timerhub_stats {
 	 */
 	uint64_t waiting;
 	/*
-	 * How long events have been waiting in a queue from which nobody has taken any since; of
-	 * several queues, the longest time. 0 if the hub is not observable.
+	 * For how long nobody has taken an event from a queue in which events wait. If there are
+	 * several such queues, it is the longest of these times. 0 if the hub is not observable.
 	 */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
@@ -277,8 +277,9 @@ TIMERHUB_API uint64_t timerhub_now(const struct timerhub *hub);
 TIMERHUB_API int timerhub_owner_tid(const struct timerhub *hub);
 
 /*
- * Opens a queue, so that timers can be armed on it. `config` may be NULL. Returns 0; -ENOSPC if the
- * hub has 65,535 queues already; or -ENOMEM, -EMFILE or -E2BIG as timerhub_open() does.
+ * Opens a queue, so that timers can be armed on it. `config` may be NULL. Returns 0, or -ENOSPC if
+ * the hub has 65,535 queues already. It can also fail with -ENOMEM, -EMFILE or -E2BIG, as
+ * timerhub_open() does.
  */
 TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                                      const struct timerhub_queue_config *config);
@@ -314,9 +315,9 @@ TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *qu
  * Arms a timer on `queue`. Its deadline, period and slack are described by `spec`.
  *
  * The handle is stored in *ret_timer before the timer can expire, so that a thread that gets the
- * event always finds it there. ret_timer may be NULL. Returns 0; -EAGAIN if timers_max timers are
- * live; -ERANGE if the deadline is too far in the future; or -E2BIG if `spec` has a field that is
- * set and that this version of the library does not know. Lock-free.
+ * event always finds it there. ret_timer may be NULL. Returns 0, or -EAGAIN if timers_max timers
+ * are live, or -ERANGE if the deadline is too far in the future. -E2BIG means that `spec` has a
+ * field that is set and that this version of the library does not know. Lock-free.
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
@@ -432,9 +433,9 @@ TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_ev
 /*
  * Takes up to `max` events from the queue like timerhub_drain(), but if there is none, it blocks
  * until one comes. It blocks for at most `timeout_ns` of real time, or without limit if that is
- * UINT64_MAX. Signals do not end the wait. Returns how many events it has stored; 0 after the
- * timeout; or -ESHUTDOWN if the queue is being closed, or is stopped and empty. Not for signal
- * handlers.
+ * UINT64_MAX. Signals do not end the wait. Returns how many events it has stored in `events`, or 0
+ * after the timeout, or -ESHUTDOWN if the queue is being closed, or is stopped and empty. Not for
+ * signal handlers.
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
@@ -453,10 +454,10 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
  * Sets the time of a manual hub and expires the timers that are due by then. In *ret_next_ns, which
- * may be NULL, it stores when the program must call it again at the latest; UINT64_MAX means that
+ * may be NULL, it stores when the program must call it again at the latest. UINT64_MAX means that
  * no timer has a deadline.
  *
- * Returns 0; -EINVAL if the hub is not manual or its time would go back; or -EBUSY if another
+ * Returns 0, or -EINVAL if the hub is not manual or its time would go back, or -EBUSY if another
  * thread is inside the call.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
@@ -514,8 +515,8 @@ struct timerhub_running {
 	timerhub_any_fn *fn; /* the callback that runs; NULL: none */
 	uint64_t timer; /* handle of that callback's timer, or address of its timeout; 0: none */
 	/*
-	 * The queue that the thread dispatches, or dispatched last and may have closed since; or
-	 * NULL.
+	 * The queue that the thread is dispatching, or has dispatched last. It may have been closed
+	 * since. NULL: there is none.
 	 */
 	struct timerhub_queue *queue;
 	void *loop;        /* the struct timerhub_loop that the thread turns, or NULL */

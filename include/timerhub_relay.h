@@ -124,7 +124,10 @@ struct timerhub_relay_stats {
 	uint64_t leases_over; /* tasks that were delivered again because their lease was over */
 	uint64_t parked_ever; /* tasks that were parked since the queue exists */
 	uint64_t orphans;     /* ids and entries in the queue's keys that have no task */
-	/* The counters from here on say what this process has done since it opened the queue. */
+	/*
+	 * `put` and the counters that follow say what this process has done since it opened the
+	 * queue.
+	 */
 	uint64_t put;         /* puts that returned 0 */
 	uint64_t cancelled;   /* cancels that returned 0 */
 	uint64_t moved;       /* moves that returned 0 */
@@ -142,7 +145,7 @@ struct timerhub_relay_stats {
 	 * same buckets as in struct timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* The last two counters are about the queue again. */
+	/* `parked_cut` and `paused` are about the queue, like the first ten counters. */
 	uint64_t parked_cut; /* parked tasks that were deleted because of dead_max */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
@@ -244,8 +247,9 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
  * Cancels a task. If it returns 0, the task is never delivered, even if it was due already.
  *
  * Returns -EBUSY if somebody has taken the task, -ENOENT if it has ended or was never put, or a
- * network error. If the library had to send the cancel twice, and the second time found the task
- * taken or gone, it returns -ETIMEDOUT, because the first one may have cancelled the task.
+ * network error. If the connection was lost, the library sends the cancel again. If it finds the
+ * task taken or gone then, it returns -ETIMEDOUT, because the first attempt may have cancelled the
+ * task.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 

@@ -111,8 +111,8 @@ TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
 /*
- * Waits until everything that was committed before is on stable storage, by whatever connection.
- * You need it only after a COMMIT of your own with synchronous=NORMAL.
+ * Waits until everything that any connection had committed before is on stable storage. You need it
+ * only after a COMMIT of your own with synchronous=NORMAL.
  */
 TIMERHUB_API int timerhub_store_sync(struct timerhub_store *store);
 

@@ -15,9 +15,9 @@
 #define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from the array `fresh` into the list, during a turn. Callbacks of this turn
- * have set them, so they must not expire in it, and a turn does not expire timeouts that are in the
- * list.
+ * Moves all timeouts from the array `fresh` into the list of timeouts that have to be scheduled. It
+ * is called during a turn, whose callbacks have set them. They must not expire in this turn, and a
+ * turn expires no timeout of the list.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
@@ -33,10 +33,10 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the corrected deadline of a timeout if before_ns plus the correction, sum_ns, is not
- * above before_ns. There are three cases. If the timeout was stopped (UINT64_MAX), it stays so. If
- * the clock was set back, the sum is right. Otherwise the sum has overflowed, and the latest
- * possible deadline takes its place.
+ * Returns the corrected deadline of a timeout in the rare case that the sum of deadline and
+ * correction, `sum_ns`, is not above the old deadline, `before_ns`. If the timeout was stopped
+ * (UINT64_MAX), it stays so. If the clock was set back, the sum is right. Otherwise the sum has
+ * overflowed, and the latest possible deadline takes its place.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -95,8 +95,8 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Prefetches what fresh_file() will need for later entries of the list, because the timeouts and
- * their table entries are spread over the memory.
+ * Prefetches the timeouts that fresh_file() will schedule next, and their table entries, because
+ * both are spread over the memory.
  */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {

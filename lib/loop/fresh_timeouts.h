@@ -57,7 +57,7 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Schedules the timeouts of the list that are scheduled too late or not at all, and empties the
+ * Schedules the timeouts in the list that are scheduled too late or not at all, and empties the
  * list.
  */
 void fresh_file(struct timerhub_loop *loop);
