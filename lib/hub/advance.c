@@ -21,18 +21,18 @@ static bool hub_try_enter(struct timerhub *hub)
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
 	/*
-	 * [advance] Acquire, so that this thread sees everything that the previous caller of
-	 * timerhub_advance() has written.
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the last caller of timerhub_advance() has written.
 	 */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
-/* Ends what hub_try_enter() has begun, so that another thread can advance the hub. */
+/* Ends an advance, so that another thread can advance the hub. */
 static void hub_leave(struct timerhub *hub)
 {
 	/*
-	 * [advance] Release, so that a thread that advances next, or waits for this one in
-	 * hub_wait_pass(), sees everything that this one has written.
+	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass(),
+	 * which see everything that this thread has written.
 	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
@@ -81,13 +81,14 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * [advance] Release: whoever advances next sees what this thread has stored before. Adding
-	 * 0 is a read-modify-write operation, so it cannot miss an advance that has begun.
+	 * Add 0 in place of a load, because that cannot miss an advance that has begun. [advance]
+	 * The release pairs with hub_try_enter(): the next advance sees what this thread has
+	 * stored.
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
 	/*
-	 * [advance] Acquire: when the advance has ended, this thread sees everything that it has
-	 * written.
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the advance has written.
 	 */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);

@@ -407,7 +407,10 @@ struct suspended {
 	struct cell_reading before;
 };
 
-/* Shows the outer callback on the counter board again, when the inner dispatch ends. */
+/*
+ * When the inner dispatch ends, shows on the counter board again that the outer callback is
+ * running.
+ */
 static void suspended_resume(struct suspended *suspended)
 {
 	struct board_cell *cell = suspended->cell;
@@ -507,7 +510,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
 	/*
-	 * A forked child returns the number of callbacks too, if any ran, because they were called.
+	 * If callbacks ran in a forked child, the call returns their number too, because they were
+	 * called.
 	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

@@ -322,8 +322,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * This is read after the slots were counted. So it can include slots of calls that came
-	 * later, and even exceed the count.
+	 * `untaken` counts slots that were taken for calls which failed then. It is read after the
+	 * slots were counted, so it can include later calls, and even exceed the count.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
