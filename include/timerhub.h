@@ -106,9 +106,9 @@ enum timerhub_sleeper {
 
 /*
  * A flag for timerhub_spec: the timer does not end when it expires. Its handle stays valid, and the
- * timer is idle until somebody re-arms or cancels it. To re-arm it can never fail because the hub
- * is full, because an idle timer still counts as live. A periodic timer cannot have this flag;
- * arming one with it returns -EINVAL.
+ * timer is idle until somebody re-arms or cancels it. Re-arming it never fails for lack of room,
+ * because an idle timer still counts as live. A periodic timer cannot have this flag; arming one
+ * with it returns -EINVAL.
  */
 #define TIMERHUB_KEEP (1u << 1)
 
@@ -189,8 +189,8 @@ struct timerhub_queue_config {
 #define TIMERHUB_LATENESS_BUCKETS 64
 
 /*
- * Counts what a hub has done since it was opened. Other threads go on while timerhub_stats() reads
- * the numbers, so these can differ from each other by what happens meanwhile.
+ * Counts what a hub has done since it was opened. Other threads keep running while timerhub_stats()
+ * reads the numbers, so these can differ from each other by what happens meanwhile.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* how many timers were armed */
@@ -297,7 +297,7 @@ TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 /*
  * Stops a queue, so that the threads that consume it can end: timerhub_wait() no longer blocks on
  * it. It still hands out the events of timers that have expired, and returns -ESHUTDOWN when there
- * are none. All other calls go on to work. A stopped queue cannot be started again. `queue` may be
+ * are none. All other calls still work. A stopped queue cannot be started again. `queue` may be
  * NULL. Lock-free.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
@@ -312,7 +312,7 @@ TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arms a timer on `queue`. Its deadline, period and slack are described by `spec`.
+ * Arms a timer on `queue`, with the deadline, period and slack that `spec` has.
  *
  * The handle is stored in *ret_timer before the timer can expire, so that a thread that gets the
  * event always finds it there. ret_timer may be NULL. Returns 0, or -EAGAIN if timers_max timers
@@ -341,10 +341,9 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
  * timer has expired but nobody has taken its event yet, the event is withdrawn. A periodic timer
  * counts its periods from the new deadline.
  *
- * To move a timer to a later deadline is a single compare-and-swap, so a server can do it for every
- * message that it receives. Returns 0, or 1 if the timer was idle, which only a timer with
- * TIMERHUB_KEEP can be. Returns -ENOENT if the timer has ended or belongs to another hub, or
- * -ERANGE. Lock-free.
+ * A move to a later deadline is one compare-and-swap, which is cheap enough for every message that
+ * a server receives. Returns 0, or 1 if the timer was idle, which only a timer with TIMERHUB_KEEP
+ * can be. Returns -ENOENT if the timer has ended or belongs to another hub, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
@@ -363,8 +362,8 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
  * is just taking its only event, or if the handle belongs to another hub.
  *
  * If the timer is periodic or was armed with TIMERHUB_KEEP, another thread may still be working on
- * an earlier event of it. So look into timerhub-free(7) before you free what the timer's data
- * points at. Lock-free.
+ * an earlier event of it. So read timerhub-free(7) before you free what the timer's data points at.
+ * Lock-free.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -399,8 +398,8 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
                                       unsigned count);
 
 /*
- * Stores in *ret_ns how long it takes until the timer is due: 0 if its deadline has passed,
- * UINT64_MAX if it is idle or has no deadline. Returns -ENOENT if the timer has ended. Lock-free.
+ * Stores in *ret_ns how long it is until the timer is due: 0 if its deadline has passed, UINT64_MAX
+ * if it is idle or has no deadline. Returns -ENOENT if the timer has ended. Lock-free.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
@@ -534,9 +533,9 @@ typedef int timerhub_running_fn(const struct timerhub_running *running, void *co
 
 /*
  * Calls `fn` for each living thread that has dispatched a queue of the hub, and for each observable
- * loop on the hub. The threads go on meanwhile, so what `fn` gets was true a moment ago, but a
- * callback that it names was really running. Returns 0, or what `fn` has returned to end the walk,
- * or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ * loop on the hub. The threads keep running meanwhile, so what `fn` gets was true a moment ago, but
+ * a callback that it names was really running. Returns 0, or what `fn` has returned to end the
+ * walk, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);

@@ -386,7 +386,9 @@ class block
 
 	/*
 	 * Ends the caller's use, and frees the block if it was the last. Acquire and release order
-	 * make everything that the users did with the callable happen before its destruction.
+	 * make everything that the users did with the callable happen before its destruction. What
+	 * users on other threads did also happens before the last user calls leave(), because of
+	 * timerhub_cancel_sync().
 	 */
 	void leave() noexcept
 	{
@@ -973,8 +975,8 @@ class timer
 	}
 
 	/*
-	 * Stores in ret_remaining how long it takes until the timer is due, or duration::max() if
-	 * it has no deadline or is idle. Returns ENOENT if the timer is not armed or its queue is
+	 * Stores in ret_remaining how long it is until the timer is due, or duration::max() if it
+	 * has no deadline or is idle. Returns ENOENT if the timer is not armed or its queue is
 	 * closed.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept

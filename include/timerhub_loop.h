@@ -298,7 +298,7 @@ TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_
  * when it is set and expires, timerhub_loop_turn() calls `fn`.
  *
  * Returns -EAGAIN if timeouts_max timeouts are added, -EEXIST if this one is added already or its
- * memory is not zero, and -EINVAL if its address is not a multiple of 8, as it can happen in a
+ * memory is not zero, and -EINVAL if its address is not a multiple of 8, which can happen in a
  * packed struct.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,

@@ -205,8 +205,8 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 
 /*
  * Stops this process from taking further tasks, so that its threads can end. timerhub_relay_take()
- * still returns the tasks that were read from Redis before, and then -ESHUTDOWN. All other calls go
- * on to work. A stop cannot be undone. `relay` may be NULL.
+ * still returns the tasks that were read from Redis before, and then -ESHUTDOWN. All other calls
+ * still work. A stop cannot be undone. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
@@ -267,7 +267,7 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
  *
  * Returns 1 if it has taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is being
  * closed, or is stopped and has no task left. It returns network errors only if the timeout is 0.
- * Otherwise it goes on to wait and connects again.
+ * Otherwise it keeps waiting, and connects again.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
@@ -402,8 +402,8 @@ TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
 
 /*
  * Pauses the queue: until timerhub_relay_resume() no process is given a task, but puts, cancels and
- * moves go on. A process keeps tasks that it has taken or read in advance. Returns 0 or a network
- * error.
+ * moves still work. A process keeps tasks that it has taken or read in advance. Returns 0 or a
+ * network error.
  */
 TIMERHUB_API int timerhub_relay_pause(struct timerhub_relay *relay);
 

@@ -92,7 +92,7 @@ TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
 /*
  * Stops a store, so that the threads that take its tasks can end: timerhub_store_take() still hands
- * out the tasks that are due now, and then returns -ESHUTDOWN. All other calls go on to work.
+ * out the tasks that are due now, and then returns -ESHUTDOWN. All other calls still work.
  */
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
@@ -234,7 +234,7 @@ TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
 
 /*
  * Frees the key and data of a task, and sets them to NULL. The lease goes on, so the task can still
- * be answered. To release a task twice does no harm.
+ * be answered. Releasing a task twice does no harm.
  */
 TIMERHUB_API void timerhub_store_release(struct timerhub_store *store,
                                          struct timerhub_store_task *task);

@@ -148,15 +148,15 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 
 /*
  * Closes what wakes the loop. It first disarms the timerfd, because a forked child may have a copy
- * of it, and then the parent's epoll would go on to report it after the close. The child itself
- * must not disarm it, because the parent may still use it.
+ * of it, and then the parent's epoll would still report it after the close. The child itself must
+ * not disarm it, because the parent may still use it.
  */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * The turn goes on to show what it is doing in a record on the counter board. That board
-	 * may be the hub's, and the callback that has closed the loop may close the hub next. So
-	 * from now on the turn uses gone_cell, which nobody reads.
+	 * The turn keeps showing what it is doing in a record on the counter board. That board may
+	 * be the hub's, and the callback that has closed the loop may close the hub next. So from
+	 * now on the turn uses gone_cell, which nobody reads.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);

@@ -58,7 +58,7 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* Leave an entry that is due as it is, because the next turn will look at it anyhow. */
+	/* Leave an entry that is due as it is, because the next turn will look at it anyway. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;

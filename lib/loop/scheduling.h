@@ -84,7 +84,7 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
  * the loop usually has to wake for other timeouts too.
  *
  * It corrects as many entries as necessary, without a limit. That is no extra work, because the
- * loop would have to read each of these deadlines anyhow, when the entry comes up.
+ * loop would have to read each of these deadlines anyway, when the entry comes up.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

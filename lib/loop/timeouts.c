@@ -3,10 +3,10 @@
  * The calls for timeouts: add, remove, set, stop, and the walk over all of them. The loop's
  * statistics are here too.
  *
- * To set a timeout is to store its deadline in it. A delay is added to the time at which the loop
- * last read its clock, so the timeout also enters the array `fresh`, and the next reading corrects
- * the deadline. With an exact deadline it enters the list instead, if it is scheduled too late.
- * Nothing is scheduled before the next turn or settle.
+ * Setting a timeout means storing its deadline in it. A delay is added to the time at which the
+ * loop last read its clock, so the timeout also enters the array `fresh`, and the next reading
+ * corrects the deadline. With an exact deadline it enters the list instead, if it is scheduled too
+ * late. Nothing is scheduled before the next turn or settle.
  *
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
@@ -42,7 +42,7 @@ static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeo
 }
 
 /*
- * Returns false if the address of a timeout is not aligned, as it can happen in a packed struct.
+ * Returns false if the address of a timeout is not aligned, which can happen in a packed struct.
  * The table uses bit 0 of the address as a mark, so that bit must be 0.
  */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
