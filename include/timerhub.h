@@ -404,10 +404,10 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * The type of the function that timerhub_each() calls for each live timer. The timer is described
- * as its event would be, except that `expires_ns` is UINT64_MAX if it has no deadline, and `count`
- * is 1 if it has expired and nobody has taken the event, otherwise 0. If the function returns
- * something other than 0, the walk ends.
+ * The type of the function that timerhub_each() calls for each live timer. `timer` describes the
+ * timer as an event would. `expires_ns` is its deadline, or UINT64_MAX if it has none. `count` is 1
+ * if it has expired and nobody has taken the event, otherwise 0. If the function returns something
+ * other than 0, the walk ends.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);

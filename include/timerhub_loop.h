@@ -95,12 +95,12 @@ struct timerhub_loop_config {
 /*
  * Opens a loop and reserves all its memory, so that no later call has to allocate any. If `hub` is
  * not NULL, the loop uses the hub's clock, and has a queue on which other threads can arm timers
- * for it. `config` may be NULL for the defaults.
- *
- * Returns -EINVAL if a manual loop is given a hub, -E2BIG if `config` has a member that is set and
- * that this version does not know, -EAGAIN if the hub is full, and -EOWNERDEAD in a forked child of
- * the hub's process. It can also fail as timerhub_queue_open() does or, if the loop is to be
- * observable, as timerhub_open() does.
+ * for it. `config` may be NULL for the defaults. It can fail as timerhub_queue_open() does, or as
+ * timerhub_open() does if the loop is to be observable, and with these errors:
+ *   -EINVAL: a manual loop is given a hub.
+ *   -E2BIG: `config` has a member that is set and that this version does not know.
+ *   -EAGAIN: the hub is full.
+ *   -EOWNERDEAD: this is a forked child of the hub's process.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
@@ -295,11 +295,10 @@ TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_
 
 /*
  * Adds a timeout to a loop. The memory of the timeout must be zero. The timeout is not set yet;
- * when it is set and expires, timerhub_loop_turn() calls `fn`.
- *
- * Returns -EAGAIN if timeouts_max timeouts are added, -EEXIST if this one is added already or its
- * memory is not zero, and -EINVAL if its address is not a multiple of 8, which can happen in a
- * packed struct.
+ * when it is set and expires, timerhub_loop_turn() calls `fn`. It can fail with these errors:
+ *   -EAGAIN: timeouts_max timeouts are added.
+ *   -EEXIST: this timeout is added already, or its memory is not zero.
+ *   -EINVAL: its address is not a multiple of 8, which can happen in a packed struct.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);

@@ -369,11 +369,10 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
  * Begins up to 1,024 changes of any kind without waiting for Redis, so that an event loop can call
  * it. The changes, and what they point at, are copied. If it returns 0, each change gets one
  * completion with `tag`, unless the relay is closed first. If a change ends a task, the task's data
- * stays valid until you have taken the completion.
- *
- * If it fails, no change has begun. Returns -EAGAIN if there would be more than 1,024 changes whose
- * completions nobody has taken, -E2BIG if `count` alone is more than that, and -EMSGSIZE, -ERANGE
- * or -EINVAL if a change is wrong.
+ * stays valid until you have taken the completion. If it fails, no change has begun:
+ *   -EAGAIN: there would be more than 1,024 changes whose completions nobody has taken.
+ *   -E2BIG: `count` alone is more than 1,024.
+ *   -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,

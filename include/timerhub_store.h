@@ -284,10 +284,12 @@ TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
  * that the changes end after COMMIT, because this call frees nothing. With synchronous=NORMAL, also
  * call timerhub_store_sync() after COMMIT.
  *
- * If it fails, only these changes are undone, and the transaction goes on; but -ECANCELED means
- * that SQLite has rolled back the whole transaction. Besides the errors of the single changes, it
- * returns -EINVAL if no transaction is open or `db` is of another file, -EDEADLK if the transaction
- * has only read so far, and -EXDEV if `db` is of another copy of SQLite.
+ * If it fails, only these changes are undone, and the transaction goes on. There is one exception,
+ * -ECANCELED. It returns the errors of the single changes, or one of these:
+ *   -EINVAL: no transaction is open, or `db` is of another file.
+ *   -EDEADLK: the transaction has only read so far.
+ *   -EXDEV: `db` is of another copy of SQLite.
+ *   -ECANCELED: SQLite has rolled back the whole transaction.
  */
 TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
                                           struct timerhub_store_change *changes, unsigned count);

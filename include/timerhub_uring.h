@@ -28,9 +28,12 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 
 /*
  * Returns true if this completion is the last one of the poll. Prepare the poll again then, if the
- * program still wants it. The completion's `res` says why the poll has ended: 0 or more if the
- * completion queue was full, -ENOMEM if memory was short, -ECANCELED if the program cancelled it,
- * -EBADF if the queue is NULL or was closed, -EINVAL before Linux 5.13.
+ * program still wants it. The completion's `res` says why the poll has ended:
+ * - 0 or more: the completion queue was full.
+ *   -ENOMEM: memory was short.
+ *   -ECANCELED: the program cancelled the poll.
+ *   -EBADF: the queue is NULL or was closed.
+ *   -EINVAL: the kernel is older than Linux 5.13.
  */
 static inline bool timerhub_uring_ended(const struct io_uring_cqe *cqe)
 {
