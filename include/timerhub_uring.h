@@ -29,7 +29,7 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 /*
  * Returns true if this completion is the last one of the poll. Prepare the poll again then, if the
  * program still wants it. The completion's `res` says why the poll has ended:
- * - 0 or more: the completion queue was full.
+ *   0 or more: the completion queue was full.
  *   -ENOMEM: memory was short.
  *   -ECANCELED: the program cancelled the poll.
  *   -EBADF: the queue is NULL or was closed.
