@@ -4,8 +4,8 @@
  *
  * Closing a queue has these steps. First the threads that wait on it are made to return -ESHUTDOWN.
  * Then its timers are cancelled one by one. Then the queue is marked as gone, and the close waits
- * until the owner has finished the round of work (the pass) that it is in, and with it has dropped
- * every pointer to the queue. After that nothing refers to the queue, and it can be freed.
+ * until the owner has finished its present round of work (its pass). With that, the owner has
+ * dropped every pointer to the queue. Nothing refers to the queue any more, and it can be freed.
  *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.

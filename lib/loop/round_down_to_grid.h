@@ -2,14 +2,13 @@
 /*
  * Chooses when the loop first looks at the deadline of a timeout.
  *
- * Most timeouts are moved before they expire, so the first look only finds that there is more time.
- * Such looks should come together, in one wake-up for many timeouts. So they are scheduled on a
- * grid: the multiples of a power of two that is at most an eighth of the remaining time, to which
- * the deadline is rounded down. The timer wheel of the Linux kernel groups its timers in the same
- * way (kernel/time/timer.c). Timeouts of length L have at most 16 such instants in a time of length
- * L.
+ * Most timeouts are moved before they expire, so the first look usually finds that there is more
+ * time. One wake-up should be enough for such looks at many timeouts. So the deadline is rounded
+ * down to a grid: the multiples of a power of two that is at most an eighth of the remaining time.
+ * The timer wheel of the Linux kernel groups its timers in the same way (kernel/time/timer.c). For
+ * timeouts of length L there are at most 16 such times in a time of length L.
  *
- * A grid is named by its shift: its step is 2^shift ns.
+ * A grid is named by its shift: the steps of the grid are 2^shift ns apart.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -20,8 +19,9 @@
 #include "schedule/wheel.h"
 
 /*
- * If a deadline is less than this after its instant on the grid, it is scheduled exactly. Rounding
- * would gain nothing, because the wheel puts both times into the same bucket.
+ * If rounding would make the time of the entry earlier by less than this, the timeout is scheduled
+ * exactly at its deadline. Rounding would gain nothing, because the wheel puts both times into the
+ * same bucket.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 

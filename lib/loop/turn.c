@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turn and settle, and how long the program may block. Tested by tests/unit/test_loop.c and
- * test_loop_model.c.
+ * timerhub_loop_turn() and timerhub_loop_settle(), and the calls that say how long the program may
+ * block. Tested by tests/unit/test_loop.c and test_loop_model.c.
  *
  * A turn expires timeouts in the order of their deadlines, although the schedule knows only the
  * times of their entries, which may be earlier. It takes the entries in the order of those times.
- * If the deadline of a timeout is later than its entry, the turn schedules it again at its
- * deadline, even if that has passed too. So a timeout is called only when it comes out of the
- * schedule at its deadline, and by then all earlier ones have been called.
+ * If the deadline of a timeout is later than its entry, the turn schedules the timeout again at the
+ * deadline, even if that has passed too. So a timeout's callback is called only when the timeout
+ * comes out of the schedule at its deadline, and by then all earlier ones have been called.
  *
- * A timeout that a callback sets is kept out of the schedule until the turn ends, in the array
- * `fresh` (set by a delay since the clock was last read) or in the list (perhaps scheduled too
- * late). So a callback that sets its timeout to 0 again and again cannot keep the turn busy.
+ * If a callback sets a timeout, the timeout is not scheduled before the turn ends. Until then it is
+ * in the array `fresh` or in the list of timeouts to be scheduled. So a callback that sets its
+ * timeout to 0 again and again cannot keep the turn busy.
  *
- * Most turns have nothing to do. Such a turn is quiet: it finds, by one comparison with quiet_ns,
+ * Most turns have nothing to do. Such a turn is quiet: by one comparison with quiet_ns it finds
  * that it may return right after it has read the clock.
  */
 #include <limits.h>
