@@ -146,7 +146,7 @@ struct timerhub_relay_stats {
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	/* `parked_cut` and `paused` are about the queue, like the first ten counters. */
-	uint64_t parked_cut; /* parked tasks that were deleted because of dead_max */
+	uint64_t parked_cut; /* parked tasks that dead_max removed; nobody can revive them */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
 };
