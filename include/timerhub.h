@@ -228,8 +228,9 @@ struct timerhub_stats {
 	 */
 	uint64_t waiting;
 	/*
-	 * For how long nobody has taken an event from a queue in which events wait. If there are
-	 * several such queues, it is the longest of these times. 0 if the hub is not observable.
+	 * How long it is that nobody has taken an event from a queue in which events wait. If there
+	 * are several such queues, it is the longest of these times. 0 if the hub is not
+	 * observable.
 	 */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */

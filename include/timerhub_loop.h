@@ -268,7 +268,7 @@ struct timerhub_loop_stats {
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
-/* the function has the name of the struct */
+/* The function has the same name as the struct, which C++ allows. */
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 

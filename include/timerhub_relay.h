@@ -231,7 +231,7 @@ TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
  * Puts a task, which is due in `when_ns`, or with TIMERHUB_ABSOLUTE at that time. With
  * TIMERHUB_NEVER it waits until it is moved. If `id` is NULL, the library makes one up. The id is
  * stored in `ret_id`, which is NULL or has space for TIMERHUB_RELAY_ID_BYTES bytes. After
- * -ETIMEDOUT call it again with the same id, because to put the same task twice changes nothing.
+ * -ETIMEDOUT call it again with the same id, because a second put of the same id changes nothing.
  * Other errors are a network error or one of these:
  *   -EEXIST: a task with this id is live.
  *   -EALREADY: a task with this id has ended, and was put less than past_us ago.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a program whose event loop is an io_uring: it polls a queue's eventfd in its own ring, and
- * gets a completion when events wait. This needs liburing 2.3 and Linux 5.13. The header can be
- * used from C11 and C++17. The manual is timerhub_uring(3).
+ * Helps a program whose event loop is an io_uring: the program polls a queue's eventfd in its own
+ * ring, and gets a completion when events wait. This needs liburing 2.3 and Linux 5.13. The header
+ * can be used from C11 and C++17. The manual is timerhub_uring(3).
  */
 #ifndef TIMERHUB_URING_H
 #define TIMERHUB_URING_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_wait(), which blocks until there are events, and what ends the wait: an event, the time,
- * a stop, or the close of the queue. notifier.c explains why no wake-up is lost.
+ * Implements timerhub_wait(), which blocks until there are events, and timerhub_queue_stop(). A
+ * wait ends with an event, after its time, by a stop, or by the close of the queue. notifier.c
+ * explains why no wake-up is lost.
  */
 #include <errno.h>
 

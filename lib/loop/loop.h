@@ -47,7 +47,7 @@ struct timerhub_loop {
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* when the first schedule entry comes up, or earlier */
 	uint64_t turn_ns;         /* when the loop last read its clock, or the time it was given */
-	/* Until this time, turns have nothing to do; 0 if that is not known. */
+	/* Turns have nothing to do until this time. 0 means that this is not known. */
 	uint64_t quiet_ns;
 	uint64_t turns;
 	uint32_t unquiet;    /* bits of enum loop_unquiet */

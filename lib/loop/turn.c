@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_loop_turn() and timerhub_loop_settle(), and the calls that say how long the program may
- * block. Tested by tests/unit/test_loop.c and test_loop_model.c.
+ * Implements timerhub_loop_turn() and timerhub_loop_settle(), and the calls that say how long the
+ * program may block. Tested by tests/unit/test_loop.c and test_loop_model.c.
  *
  * A turn expires timeouts in the order of their deadlines, although the schedule knows only the
  * times of their entries, which may be earlier. It takes the entries in the order of those times.

@@ -28,7 +28,7 @@ struct number_family {
 		{ PREFIX #member, type, NULL, help }, #member,                                     \
 			offsetof(struct timerhub_stats, member), 0                                 \
 	}
-/* For a time, which is in ns in struct timerhub_stats, but in seconds in OpenMetrics. */
+/* Describes a time, which is in ns in struct timerhub_stats, but in seconds in OpenMetrics. */
 #define SECONDS(type, name, member, help)                                                          \
 	{                                                                                          \
 		{ PREFIX name "_seconds", type, "seconds", help }, #member,                        \
