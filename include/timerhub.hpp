@@ -2,42 +2,45 @@
 /*
  * timerhub for C++17, and for the coroutines of C++20; the manual is timerhub_hpp(7). Loops,
  * timeouts, hubs, queues and timers are objects that close themselves. Times are those of
- * std::chrono, callbacks are any callables, and errors are std::error_code. Where a comment here
- * leaves something open, that of the call in timerhub_loop.h or timerhub.h says it; native() and
+ * std::chrono, callbacks are any callables, and errors are std::error_code. If a comment here
+ * leaves a question open, look at that of the C call in timerhub_loop.h or timerhub.h. native() and
  * handle() return the C object. Tested by tests/cpp.
  *
- * Errors. A call's error is empty, or it is the errno of the C call in std::system_category(), and
- * then no output is written. The header throws nothing itself, and compiles with -fno-exceptions
- * and -fno-rtti. An exception that a callable throws leaves dispatch(). One that its constructor
- * throws leaves the call that arms the timer, which then has changed nothing. With -fno-exceptions,
- * and with musl, a callable must not end its thread.
+ * Errors. The error of a call is empty, or it is the errno of the C call in std::system_category().
+ * A call that fails writes no output. The header itself throws nothing, and compiles with
+ * -fno-exceptions and -fno-rtti. If a callable throws an exception, the exception leaves
+ * dispatch(). If the constructor of a callable throws one, the exception leaves the call that arms
+ * the timer, which has changed nothing then. With -fno-exceptions, and with musl, a callable must
+ * not end its thread.
  *
- * Times. A time is rounded up to nanoseconds, and a negative one is taken as 0. One that is above
- * 2^63 ns, or NaN, gives ERANGE. A slack is at most three days: a longer one counts as three days.
+ * Times. A time is rounded up to nanoseconds, and a negative one is taken as 0. A call returns
+ * ERANGE for a time that is above 2^63 ns or NaN. A slack is at most three days: a longer one
+ * counts as three days.
  *
  * Memory. A small callable (see is_small_v) is kept in the timer's data, and each expiry calls a
  * copy of it. Any other callable is kept in one block of the heap, and so stays at one address.
  *
- * Threads. Any number of threads may make const calls for an object at once; any other call needs
- * the object for itself. But a callback may move its own timer while another thread cancels or
- * destroys it. A timeout belongs to one thread.
+ * Threads. Any number of threads may make const calls for an object at once. For any other call, no
+ * other thread may use the object, except that a callback may move its own timer while another
+ * thread cancels or destroys it. A timeout belongs to one thread.
  *
  * When a timer's data may be freed. After cancel() or the destructor, no other thread runs the
  * callable, and none will. If the callback itself cancels or destroys its timer, the callable lives
- * until the callback returns. So declare a timer as the last member of its class, or call cancel()
- * first in the destructor, because the callback may use the other members.
+ * until the callback returns. The callback may use the other members of the object that the timer
+ * belongs to. So declare the timer as the last member of its class, or call cancel() first in the
+ * destructor.
  *
- * The destructor waits for the callback. Do not hold a mutex that the callback locks, and do not
- * let two callbacks destroy each other's timers: they would wait for ever. If several threads
- * dispatch, callbacks of a periodic or moved timer can overlap, and only one of them may destroy
- * it. A hub outlives its queues and timers, and the timers of a closed queue never expire. drain()
- * and wait() call no callback: never call the fn of the events that they return, because no
- * destructor waits for that.
+ * The destructor waits for the callback. So do not hold a mutex that the callback locks, and do not
+ * let two callbacks destroy each other's timers, because they would wait for ever. If several
+ * threads dispatch, callbacks of a periodic or moved timer can overlap, and only one of them may
+ * destroy it. A hub must outlive its queues and timers, and the timers of a closed queue never
+ * expire. drain() and wait() call no callback. Never call the fn of an event that they return,
+ * because no destructor waits for that.
  *
- * Lifetime. Timers and timeouts keep their callable after an expiry. So capture `this`, and not a
- * shared_ptr to the object that contains them, because each would own the other until cancel() or
- * remove(). A callback that may release the last reference to its object begins with `const auto
- * self = shared_from_this();`.
+ * Lifetime. Timers and timeouts keep their callable after an expiry. So capture `this` in it, and
+ * not a shared_ptr to the object that contains the timer, because each would own the other until
+ * cancel() or remove(). If a callback may release the last reference to its object, let it begin
+ * with `const auto self = shared_from_this();`.
  */
 #ifndef TIMERHUB_HPP
 #define TIMERHUB_HPP
@@ -82,19 +85,22 @@ struct timerhub_store_put;
 struct timerhub_store_stats;
 
 /*
- * Programs use the names of namespace timerhub_cpp with the prefix timerhub::, as in timerhub::hub.
- * The end of timerhub.hpp defines this prefix.
+ * Programs write timerhub:: in place of timerhub_cpp::, as in timerhub::hub. The struct at the end
+ * of this file makes that possible.
  */
 namespace timerhub_cpp
 {
 
-/* Converts the result of a C call to an error, which is empty if the result is not negative. */
+/* Turns the result of a C call into an error, which is empty if the call has not failed. */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
 }
 
-/* Stores the count that a call has returned, unless it has failed. */
+/*
+ * Turns the result of a C call into an error, and stores the result in *ret_count if it is a count
+ * and ret_count is not NULL.
+ */
 inline std::error_code counted(int result, unsigned *ret_count) noexcept
 {
 	if (result >= 0 && ret_count)
@@ -103,10 +109,11 @@ inline std::error_code counted(int result, unsigned *ret_count) noexcept
 }
 
 /*
- * The clock of time points on a hub's clock. It has no now(), because each hub chooses its clock
- * when it is opened; call that of the hub. Use from_steady() and to_steady() if the hub's clock is
- * TIMERHUB_CLOCK_MONOTONIC, and from_system() and to_system() if it is TIMERHUB_CLOCK_REALTIME.
- * They change only the type, so with another clock the result is wrong.
+ * The std::chrono clock of time points on a hub's clock. It has no now(), because each hub chooses
+ * its clock when it is opened; call the hub's now() instead. If the hub's clock is
+ * TIMERHUB_CLOCK_MONOTONIC, convert time points by from_steady() and to_steady(); if it is
+ * TIMERHUB_CLOCK_REALTIME, by from_system() and to_system(). These change only the type of a time
+ * point, so with another clock the result is wrong.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -147,9 +154,9 @@ struct clock {
 using time_point = clock::time_point;
 
 /*
- * Structs of the C headers whose names are functions too. C++ finds the function under such a name,
- * so the struct can only be had by the word `struct`, or by these names. Those of the relay and the
- * store are complete once the program has included timerhub_relay.h and timerhub_store.h.
+ * Other names for C structs that have the same name as a function. C++ finds the function under
+ * such a name, and the struct only after the word `struct`. The structs of the relay and the store
+ * are complete if the program includes timerhub_relay.h and timerhub_store.h.
  */
 using hub_stats = struct ::timerhub_stats;
 using loop_stats = struct ::timerhub_loop_stats;
@@ -161,14 +168,14 @@ namespace detail
 {
 
 /*
- * Stands for a time that does not fit into 64 bits. No hub accepts it, so the calls of timerhub.h
- * return -ERANGE for it.
+ * Stands for a time that does not fit into 64 bits. No hub accepts this value as a deadline, so the
+ * calls of timerhub.h return -ERANGE for it.
  */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
 /*
- * Multiplies `count` by num / den and rounds up. Returns out_of_range if the result does not fit.
- * The caller has checked that num * den fits into 64 bits.
+ * Returns `count` * num / den, rounded up, or out_of_range if the result does not fit. The caller
+ * has checked that num * den fits into 64 bits.
  */
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den) noexcept
 {
@@ -180,7 +187,7 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint6
 	return whole * num + part;
 }
 
-/* Returns the nanoseconds of a duration, rounded up, or 0 if the duration is negative. */
+/* Converts a duration to nanoseconds, rounded up. Returns 0 if the duration is negative. */
 template <class Rep, class Period>
 constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance) noexcept
 {
@@ -198,8 +205,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		const real count = distance.count();
 
 		/*
-		 * A hub rejects a deadline of 2^63 ns or more, so such a count is out of range. The
-		 * comparison is false for NaN, so NaN is out of range too.
+		 * A hub rejects deadlines of 2^63 ns or more, so such a count is out of range. NaN
+		 * is out of range too, because every comparison with it is false.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -215,7 +222,9 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 	}
 }
 
-/* Converts a time of the library to a duration. UINT64_MAX (never) becomes the largest duration. */
+/*
+ * Converts nanoseconds to a duration. UINT64_MAX, which means never, becomes the largest duration.
+ */
 constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 {
 	const auto max = static_cast<std::uint64_t>(clock::duration::max().count());
@@ -225,7 +234,7 @@ constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 
 } // namespace detail
 
-/* A delay, an interval or a timeout. Any std::chrono::duration converts to a delay. */
+/* A delay, interval or timeout in nanoseconds. Any std::chrono::duration converts to it. */
 class delay
 {
       public:
@@ -237,7 +246,7 @@ class delay
 	{
 	}
 
-	/* Returns the delay in ns. If it was out of range, the result is above 2^63. */
+	/* Returns the delay in ns, or a number above 2^63 if it was out of range. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -247,7 +256,10 @@ class delay
 	std::uint64_t ns_ = 0;
 };
 
-/* A point in time on a hub's clock. Any time_point of timerhub::clock converts to a deadline. */
+/*
+ * A point in time on a hub's clock, in nanoseconds. Any time_point of timerhub::clock converts to
+ * it.
+ */
 class deadline
 {
       public:
@@ -257,7 +269,7 @@ class deadline
 	{
 	}
 
-	/* Returns the deadline in ns. If it was out of range, the result is above 2^63. */
+	/* Returns the deadline in ns, or a number above 2^63 if it was out of range. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -267,18 +279,22 @@ class deadline
 	std::uint64_t ns_;
 };
 
-/* What a timer's callable is called with, if it takes an argument. */
+/* The argument of a timer's callable, if the callable takes one. */
 struct expiry {
-	/* The timer's deadline. If the call stands for several periods, that of the first one. */
+	/*
+	 * The timer's deadline. If the call stands for several periods, it is the deadline of the
+	 * first.
+	 */
 	time_point due;
 	/* How many periods the call stands for; 1 if the timer is not periodic. */
 	std::uint64_t count;
 };
 
 /*
- * True if a callable of this type is kept in the timer's data, so that arming allocates nothing. It
- * must have at most 8 bytes, be trivially copyable, and be callable when it is const. A mutable
- * lambda is therefore not small: it would lose its state, because each expiry calls a new copy.
+ * True if a callable of this type is small: it is kept in the timer's data, so that arming a timer
+ * allocates nothing. Such a type has at most 8 bytes, is trivially copyable, and can be called
+ * while it is const. A mutable lambda is not small, because it would lose its state when each
+ * expiry calls a new copy.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -304,15 +320,15 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	/* An object of an empty class has no bytes with a value. */
+	/* An object of an empty class has no bytes that matter. */
 	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
 }
 
 /*
- * Holds a copy of a small callable for one call, on the stack of the calling thread, because no
- * other thread can free it there.
+ * Holds a copy of a small callable while it is called. The copy is on the stack of the calling
+ * thread, because there no other thread can free it.
  */
 template <class Callable> class unpacked
 {
@@ -332,7 +348,7 @@ template <class Callable> class unpacked
 	alignas(Callable) unsigned char bytes_[sizeof(Callable)];
 };
 
-/* The function `fn` of a timer with a small callable. */
+/* The C callback of a timer that has a small callable. */
 template <class Callable> void call_small(const timerhub_event *event)
 {
 	const unpacked<Callable> copy(event->data);
@@ -343,9 +359,10 @@ template <class Callable> void call_small(const timerhub_event *event)
 /* ---- any other callable: a block on the heap holds the callable ---- */
 
 /*
- * A block on the heap that holds a callable, and counts its users: the timer object and each
- * callback that runs. After timerhub_cancel_sync(), these are the timer object, and callbacks on
- * the calling thread that have not returned. The last user to leave frees the block.
+ * A block on the heap that holds a callable and counts its users. Its users are the timer object,
+ * and each callback that is running. When the last of them leaves, the block is freed. After
+ * timerhub_cancel_sync() no other thread runs a callback, so the only users left are the timer
+ * object and callbacks further up on the calling thread's own stack.
  */
 class block
 {
@@ -358,9 +375,9 @@ class block
 	block &operator=(const block &) = delete;
 
 	/*
-	 * Makes the caller a user. Relaxed is enough, because nothing can free the block meanwhile:
-	 * either the timer object still uses it, or the thread that cancels the timer waits for the
-	 * callback that makes this call.
+	 * Makes the caller a user. Relaxed order is enough, because nothing can free the block
+	 * meanwhile: either the timer object still uses it, or the thread that cancels the timer
+	 * waits for the callback that makes this call.
 	 */
 	void use() noexcept
 	{
@@ -368,9 +385,10 @@ class block
 	}
 
 	/*
-	 * Ends the caller's use. Acquire and release make all that the users did with the callable
-	 * happen before its destruction. What users on other threads did also happens before the
-	 * last user calls leave(), because of timerhub_cancel_sync().
+	 * Ends the caller's use, and frees the block if it was the last. Acquire and release order
+	 * make everything that the users did with the callable happen before its destruction. What
+	 * users on other threads did also happens before the last user calls leave(), because of
+	 * timerhub_cancel_sync().
 	 */
 	void leave() noexcept
 	{
@@ -404,8 +422,8 @@ template <class Callable> class block_of final : public block
 };
 
 /*
- * Makes the running callback a user of the block as long as it runs, also if the callable throws an
- * exception or its thread ends.
+ * Makes a callback a user of the block while it runs. The destructor ends that also if the callable
+ * throws an exception or ends its thread.
  */
 class block_user
 {
@@ -427,7 +445,7 @@ class block_user
 	block &used_;
 };
 
-/* The function `fn` of a timer whose callable is in a block. */
+/* The C callback of a timer that has its callable in a block. */
 template <class Callable> void call_block(const timerhub_event *event)
 {
 	auto &home = *static_cast<block_of<Callable> *>(event->ptr);
@@ -436,14 +454,14 @@ template <class Callable> void call_block(const timerhub_event *event)
 	invoke(home.callable, *event);
 }
 
-/* Fails to compile if an Argument cannot be stored as a Callable. */
+/* Does not compile if an Argument cannot be stored as a Callable. */
 template <class Callable, class Argument> constexpr void check_stored() noexcept
 {
 	static_assert(std::is_constructible_v<Callable, Argument>,
 	              "a callable that cannot be copied is passed by std::move");
 }
 
-/* Returns false for a null function pointer, which timerhub_call() rejects too. */
+/* Returns false if the callable is a null function pointer, which timerhub_call() rejects too. */
 template <class Callable> constexpr bool is_callable(const Callable &callable) noexcept
 {
 	if constexpr (std::is_pointer_v<Callable>)
@@ -459,8 +477,8 @@ namespace detail
 {
 
 /*
- * An eventfd that wakes a thread out of poll(2). Nobody reads it, so once signalled it stays
- * readable.
+ * An eventfd that wakes a thread out of poll(2). Nobody reads it, so it stays readable once it has
+ * been signalled.
  */
 class stop_fd
 {
@@ -478,7 +496,10 @@ class stop_fd
 	stop_fd(const stop_fd &) = delete;
 	stop_fd &operator=(const stop_fd &) = delete;
 
-	/* If the write fails, the counter is full, and so the eventfd is readable already. */
+	/*
+	 * Makes the descriptor readable. A write that fails needs no handling, because it fails
+	 * only if the counter is full, and then the eventfd is readable already.
+	 */
 	void signal() const noexcept
 	{
 		static_cast<void>(::eventfd_write(fd_, 1));
@@ -491,8 +512,9 @@ class stop_fd
 
       private:
 	/*
-	 * Opens an eventfd above 2. If the program has closed stderr, an eventfd could get the
-	 * number 2, and what the program then prints to stderr would make it readable.
+	 * Opens an eventfd whose number is above 2. If the program has closed stderr, an eventfd
+	 * could get the number 2, and anything that the program prints to stderr would make it
+	 * readable.
 	 */
 	static int open_above_stdio() noexcept
 	{
@@ -515,8 +537,8 @@ class stop_fd
 #endif
 
 /*
- * A timer service: owns a struct timerhub, and closes it when it is destroyed. Queues and timers of
- * a hub that is moved to another object belong to that object from then on.
+ * A timer service. It owns a struct timerhub, and closes it when it is destroyed. If a hub is moved
+ * to another object, its queues and timers belong to that object from then on.
  */
 class hub
 {
@@ -542,8 +564,8 @@ class hub
 	}
 
 	/*
-	 * Opens the hub with timerhub_open(). config.size may be 0. Returns EBUSY if the hub is
-	 * open already.
+	 * Opens the hub by timerhub_open(). config.size may be 0. Returns EBUSY if the hub is open
+	 * already.
 	 */
 	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
 	{
@@ -555,23 +577,24 @@ class hub
 	}
 
 	/*
-	 * Closes the hub. Its loops and queues must be closed and its timers destroyed before,
-	 * because their destructors would use it. Does nothing if the hub is not open.
+	 * Closes the hub. Close its loops and queues and destroy its timers before, because their
+	 * destructors would use the hub. Does nothing if the hub is not open.
 	 */
 	void close() noexcept
 	{
 		timerhub_close(std::exchange(hub_, nullptr));
 	}
 
-	/* Returns the time on the hub's clock; the epoch if the hub is not open. */
+	/* Returns the time on the hub's clock, or the epoch if the hub is not open. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_now(hub_)));
 	}
 
 	/*
-	 * Sets the time of a manual hub and expires what is due by then. *ret_next, which may be
-	 * NULL, is the time at which it must be called again; time_point::max() means never.
+	 * Sets the time of a manual hub and expires the timers that are due by then. In *ret_next,
+	 * which may be NULL, it stores when the program must call it again at the latest;
+	 * time_point::max() means that no timer has a deadline.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -586,29 +609,32 @@ class hub
 	}
 
 	/*
-	 * Returns the descriptor of a manual hub that becomes readable when advance() must be
-	 * called earlier than it had said, or a negative errno.
+	 * Returns a descriptor of a manual hub, or a negative errno. It becomes readable when
+	 * advance() must be called earlier than it had said.
 	 */
 	int wake_fd() const noexcept
 	{
 		return timerhub_wake_fd(hub_);
 	}
 
-	/* Returns the kernel's thread id of the hub's thread, or a negative errno. */
+	/* Returns the kernel's thread id of the hub's own thread, or a negative errno. */
 	int owner_tid() const noexcept
 	{
 		return timerhub_owner_tid(hub_);
 	}
 
-	/* Calls timerhub_stats(). */
+	/*
+	 * Stores in ret_stats what the hub has done since it was opened, as timerhub_stats() does.
+	 */
 	std::error_code stats(struct timerhub_stats &ret_stats) const noexcept
 	{
 		return error(timerhub_stats(hub_, &ret_stats));
 	}
 
 	/*
-	 * Calls timerhub_each_running(): callable(running) is called for each thread that
-	 * dispatches and each observable loop. A result of it other than 0 ends the walk.
+	 * Calls callable(running) for each thread that dispatches and for each observable loop, as
+	 * timerhub_each_running() does. If the callable returns something other than 0, the walk
+	 * ends.
 	 */
 	template <typename Callable> std::error_code each_running(Callable &&callable) const
 	{
@@ -621,14 +647,17 @@ class hub
 		return error(timerhub_each_running(hub_, visit, &at));
 	}
 
-	/* Calls timerhub_slow(): ret_count functions are stored in `ret`. */
+	/*
+	 * Lists functions whose callbacks were slow, as timerhub_slow() does: stores up to `max` of
+	 * them in `ret`, and in ret_count how many it has stored.
+	 */
 	std::error_code slow(timerhub_slow_callback *ret, unsigned max,
 	                     unsigned &ret_count) const noexcept
 	{
 		return counted(timerhub_slow(hub_, ret, max), &ret_count);
 	}
 
-	/* Returns the hub for the calls of timerhub.h; nullptr if it is not open. */
+	/* Returns the C object for the calls of timerhub.h, or nullptr if the hub is not open. */
 	timerhub *native() const noexcept
 	{
 		return hub_;
@@ -639,9 +668,9 @@ class hub
 };
 
 /*
- * Where expired timers wait until a thread dispatches them: owns a struct timerhub_queue, and
- * closes it when it is destroyed. Timers of a queue that is moved to another object belong to that
- * object from then on.
+ * A queue, in which expired timers wait until a thread dispatches them. It owns a struct
+ * timerhub_queue, and closes it when it is destroyed. If a queue is moved to another object, its
+ * timers belong to that object from then on.
  */
 class queue
 {
@@ -667,8 +696,8 @@ class queue
 	}
 
 	/*
-	 * Opens the queue with timerhub_queue_open(). Returns EBUSY if the queue is open already,
-	 * and EINVAL if the hub is not open.
+	 * Opens the queue by timerhub_queue_open(). Returns EBUSY if the queue is open already, and
+	 * EINVAL if the hub is not open.
 	 */
 	[[nodiscard]] std::error_code open(const hub &of) noexcept
 	{
@@ -677,8 +706,8 @@ class queue
 	}
 
 	/*
-	 * Closes the queue, whose timers then never expire. No thread may be inside a call on the
-	 * queue, so call stop() and join the threads first. A callback of the queue must not close
+	 * Closes the queue; its timers never expire then. No thread may be inside a call on the
+	 * queue, so call stop() and join the threads before. A callback of the queue must not close
 	 * it. Does nothing if the queue is not open.
 	 */
 	void close() noexcept
@@ -687,8 +716,8 @@ class queue
 	}
 
 	/*
-	 * Returns the eventfd that is readable while expired timers wait, or a negative errno. Poll
-	 * it, but do not close it.
+	 * Returns the queue's eventfd, or a negative errno. It is readable while expired timers
+	 * wait. Poll it, but do not close it.
 	 */
 	int fd() const noexcept
 	{
@@ -696,9 +725,10 @@ class queue
 	}
 
 	/*
-	 * Calls the callables of up to `max` expired timers on this thread. *ret_count, which may
-	 * be NULL, is how many events it took. An exception of a callable leaves dispatch(); that
-	 * event then counts as delivered, and the later ones stay in the queue.
+	 * Calls the callables of up to `max` expired timers on this thread. In *ret_count, which
+	 * may be NULL, it stores how many events it has taken. If a callable throws an exception,
+	 * the exception leaves dispatch(). Its event then counts as delivered, and the later ones
+	 * stay in the queue.
 	 */
 	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
 	{
@@ -708,9 +738,9 @@ class queue
 #ifdef __cpp_lib_jthread
 	/*
 	 * Waits for expired timers and dispatches them until a stop is requested, which also ends
-	 * its wait: the body of a std::jthread. Several threads may run one queue, and each is
-	 * stopped by itself. An exception of a callable leaves run(). It fails as dispatch(),
-	 * eventfd(2) and poll(2) do.
+	 * the wait. It can be the body of a std::jthread. Several threads may run one queue, and
+	 * each has a stop of its own. If a callable throws an exception, the exception leaves
+	 * run(). Returns the errors of dispatch(), eventfd(2) and poll(2).
 	 */
 	std::error_code run(const std::stop_token &stop) const
 	{
@@ -733,9 +763,9 @@ class queue
 #endif
 
 	/*
-	 * Takes up to `max` events without waiting or calling anything. It is for timers that were
-	 * armed with the calls of timerhub.h and have a number as their data. Never call the fn of
-	 * an event that it returns, because no destructor waits for that call.
+	 * Takes up to `max` events, and neither waits nor calls anything. Use it for timers that
+	 * were armed by the calls of timerhub.h and have a number as their data. Never call the fn
+	 * of an event, because no destructor waits for that call.
 	 */
 	std::error_code drain(timerhub_event *events, unsigned max,
 	                      unsigned &ret_count) const noexcept
@@ -745,7 +775,7 @@ class queue
 
 	/*
 	 * Takes up to `max` events like drain(), but blocks until there is one. Returns ESHUTDOWN
-	 * if the queue is stopped and has no more events, and ECANCELED after interrupt().
+	 * if the queue is stopped and has no more events.
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max,
 	                     unsigned &ret_count) const noexcept
@@ -754,8 +784,9 @@ class queue
 	}
 
 	/*
-	 * Takes up to `max` events like drain(), but blocks for `timeout` until there is one, and
-	 * stores 0 in ret_count if there is none. A timeout that is out of range is no limit.
+	 * Takes up to `max` events like drain(), but if there is none, it blocks until one comes,
+	 * for up to `timeout`. After the timeout it stores 0 in ret_count. If the timeout is out of
+	 * range, it blocks without limit.
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max, delay timeout,
 	                     unsigned &ret_count) const noexcept
@@ -763,16 +794,16 @@ class queue
 		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
 	}
 
-	/* Makes wait() never block again, so that the threads which call it can end. */
+	/* Makes wait() never block again, so that the threads that call it can end. */
 	void stop() const noexcept
 	{
 		timerhub_queue_stop(queue_);
 	}
 
 	/*
-	 * Arms a one-shot that calls a small callable when `after` has passed. There is no object
-	 * that would cancel it; *ret_timer, which may be NULL, is its handle for the calls of
-	 * timerhub.h. Fails as timerhub_arm() does, and with EINVAL for a null function pointer.
+	 * Arms a timer that calls a small callable once, when `after` has passed. No object cancels
+	 * the timer. *ret_timer, which may be NULL, is its handle for the calls of timerhub.h.
+	 * Returns the errors of timerhub_arm(), and EINVAL for a null function pointer.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code call_after(delay after, Callable &&callable,
@@ -787,14 +818,17 @@ class queue
 		return call_small(after, stored(std::forward<Callable>(callable)), ret_timer);
 	}
 
-	/* Returns the queue for the calls of timerhub.h; nullptr if it is not open. */
+	/* Returns the C object for the calls of timerhub.h, or nullptr if the queue is not open. */
 	timerhub_queue *native() const noexcept
 	{
 		return queue_;
 	}
 
       private:
-	/* a loop has a queue object, but timerhub_loop_close() closes the queue itself */
+	/*
+	 * A loop has a queue object of its own, which must not be closed, because
+	 * timerhub_loop_close() closes the C queue.
+	 */
 	friend class loop;
 
 	template <class Callable>
@@ -816,20 +850,20 @@ class queue
 };
 
 /*
- * A timer and the callable that a dispatch of its queue calls when the deadline has passed. The
+ * A timer and its callable, which a dispatch of the queue calls when the deadline has passed. The
  * callable may take a timerhub::expiry.
  *
- * A timer that has been armed keeps its place in the hub until it is cancelled or destroyed. After
- * an expiry it is idle (TIMERHUB_KEEP) until expires_after() or expires_at() moves it. So a
+ * Once armed, a timer keeps its place in the hub until it is cancelled or destroyed. After an
+ * expiry it is idle until expires_after() or expires_at() moves it (it has TIMERHUB_KEEP). So a
  * connection can have its timeout as a member, arm it once, and move it with each message.
  *
- * Each arm call begins by cancelling what this object had armed before, whose callable it destroys
- * as its last step. If it returns EAGAIN, EINVAL, ERANGE or ENOMEM, the object has no timer. A
- * timer with `slack` may expire anywhere from its deadline to `slack` after it. Once a timer can
- * expire, the arm call no longer touches the object, so the callback may destroy it.
+ * If the object has armed a timer before, each arm call first cancels that one, and as its last
+ * step destroys that one's callable. If the call returns EAGAIN, EINVAL, ERANGE or ENOMEM, the
+ * object has no timer. A timer with `slack` may expire up to `slack` after its deadline. As soon as
+ * a timer can expire, the arm call no longer touches the object, so the callback may destroy it.
  *
  * An armed timer may be moved to another object, even by its callback. The callable stays at its
- * address; if it refers to the old object, it must not be called any more.
+ * address. If it refers to the old object, make sure that it is not called any more.
  */
 class timer
 {
@@ -841,7 +875,7 @@ class timer
 		swap(other);
 	}
 
-	/* Cancels the timer that this object has armed, and takes over that of `other`. */
+	/* Cancels the timer of this object, and takes over that of `other`. */
 	timer &operator=(timer &&other) noexcept
 	{
 		timer taken(std::move(other));
@@ -863,7 +897,7 @@ class timer
 		std::swap(block_, other.block_);
 	}
 
-	/* Arms the timer so that it expires when `after` has passed. */
+	/* Arms the timer, which expires when `after` has passed. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_after(const queue &on, delay after, Callable &&callable,
 	                                        delay slack = {})
@@ -872,7 +906,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arms the timer so that it expires at a point on the hub's clock. */
+	/* Arms the timer, which expires at a point on the hub's clock. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_at(const queue &on, deadline at, Callable &&callable,
 	                                     delay slack = {})
@@ -881,7 +915,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arms the timer without a deadline; expires_after() or expires_at() can set one. */
+	/* Arms the timer without a deadline. expires_after() or expires_at() can set one. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,
 	                                        delay slack = {})
@@ -891,8 +925,9 @@ class timer
 	}
 
 	/*
-	 * Arms a periodic timer, which first expires after one interval. expires_after() and
-	 * expires_at() start its periods anew. Returns EINVAL if the interval is not above 0.
+	 * Arms a periodic timer, which expires for the first time after one interval.
+	 * expires_after() and expires_at() start its periods anew. Returns EINVAL if the interval
+	 * is not above 0.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -909,10 +944,11 @@ class timer
 	}
 
 	/*
-	 * Moves the timer to `after` from now, and withdraws an expiry that nobody has taken yet.
-	 * Any thread may call it, and so may the timer's callback: it takes no lock. *ret_idled,
-	 * which may be NULL, says whether the timer was idle. Returns ENOENT if the timer is not
-	 * armed or its queue is closed, or ERANGE.
+	 * Moves the timer's deadline to `after` from now. If the timer has expired but nobody has
+	 * taken its event, the event is withdrawn. It takes no lock, and may be called by any
+	 * thread and by the timer's own callback. *ret_idled, which may be NULL, tells whether the
+	 * timer was idle. Returns ENOENT if the timer is not armed or its queue is closed, or
+	 * ERANGE.
 	 */
 	std::error_code expires_after(delay after, bool *ret_idled = nullptr) const noexcept
 	{
@@ -920,8 +956,8 @@ class timer
 	}
 
 	/*
-	 * Moves the timer to a point on the hub's clock. What expires_after() says of threads, of
-	 * *ret_idled and of errors holds here too.
+	 * Moves the timer's deadline to a point on the hub's clock. Threads, *ret_idled and errors
+	 * are as for expires_after().
 	 */
 	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
 	{
@@ -929,9 +965,9 @@ class timer
 	}
 
 	/*
-	 * Takes the timer's deadline away, and withdraws an expiry that nobody has taken yet. The
-	 * timer stays armed. A callback that runs on another thread may still be running when the
-	 * call returns.
+	 * Takes the timer's deadline away, but leaves it armed. If the timer has expired but nobody
+	 * has taken its event, the event is withdrawn. A callback that runs on another thread may
+	 * still be running when the call returns.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -939,8 +975,9 @@ class timer
 	}
 
 	/*
-	 * Stores in ret_remaining how long it takes until the timer is due; duration::max() if it
-	 * has no deadline or is idle. Returns ENOENT if it is not armed or its queue is closed.
+	 * Stores in ret_remaining how long it is until the timer is due, or duration::max() if it
+	 * has no deadline or is idle. Returns ENOENT if the timer is not armed or its queue is
+	 * closed.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -953,10 +990,10 @@ class timer
 	}
 
 	/*
-	 * Cancels the timer, waits while the callback runs on another thread, and destroys the
-	 * callable. Afterwards, even if it returns an error, no other thread runs the callable, and
-	 * it will not run again. If the timer's own callback calls it, the callable lives until the
-	 * callback returns. Returns ENOENT if the timer is not armed or its queue is closed, or
+	 * Cancels the timer, waits until no other thread runs its callback, and destroys the
+	 * callable. Even if the call returns an error, no other thread runs the callable
+	 * afterwards, and none will. If the timer's own callback calls it, the callable lives until
+	 * the callback returns. Returns ENOENT if the timer is not armed or its queue is closed, or
 	 * EOWNERDEAD in a forked child.
 	 */
 	std::error_code cancel() noexcept
@@ -967,8 +1004,8 @@ class timer
 	}
 
 	/*
-	 * Returns the handle for calls such as timerhub_rearm_many(), or 0 if the timer is not
-	 * armed. Do not cancel it by a call of timerhub.h, because the object would not notice.
+	 * Returns the handle for C calls such as timerhub_rearm_many(), or 0 if the timer is not
+	 * armed. Do not cancel it by a C call, because the object would not notice.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -977,8 +1014,8 @@ class timer
 
       private:
 	/*
-	 * Cancels a timer and holds on to its callable until the end of the caller's scope, because
-	 * the destructor of the callable may arm, move or destroy the timer.
+	 * Cancels a timer and keeps its callable until the end of the caller's scope, because the
+	 * callable's destructor may itself arm, move or destroy the timer.
 	 */
 	class withdrawn
 	{
@@ -989,7 +1026,7 @@ class timer
 				return;
 			/*
 			 * Clear handle_ only after the wait, because a callback on another thread
-			 * may still read it.
+			 * may read it until then.
 			 */
 			result = timerhub_cancel_sync(from.hub_, from.handle_);
 			from.handle_ = 0;
@@ -1025,8 +1062,8 @@ class timer
 
 	/*
 	 * Arms the timer as `spec` says. The callable is copied or moved before the earlier timer
-	 * is cancelled, because that may throw, and because `callable` may be a reference to the
-	 * callable of the earlier timer, which the cancel may destroy.
+	 * is cancelled. One reason is that the copy may throw. The other is that `callable` may
+	 * refer to the callable of the earlier timer, which the cancel may destroy.
 	 */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
@@ -1059,9 +1096,9 @@ class timer
 	}
 
 	/*
-	 * Arms the timer in the hub. The callback can run on another thread before timerhub_arm()
-	 * returns, and may read hub_, block_ and handle_. So the first two are set before, and
-	 * timerhub_arm() sets handle_ before the timer can expire.
+	 * Arms the timer in the hub. Its callback can run on another thread before timerhub_arm()
+	 * returns, and may read hub_, block_ and handle_. So hub_ and block_ are set before the
+	 * call, and timerhub_arm() sets handle_ before the timer can expire.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -1088,22 +1125,25 @@ class timer
 		return error(result);
 	}
 
-	/* handle of the timer; 0: not armed, and the other members mean nothing */
+	/*
+	 * The timer's handle. If it is 0, the timer is not armed, and the other members mean
+	 * nothing.
+	 */
 	timerhub_timer handle_ = 0;
-	timerhub *hub_ = nullptr; /* the hub of the queue that the timer was armed on */
-	/* the block of the heap with the callable; NULL: the callable is small */
+	timerhub *hub_ = nullptr; /* the hub of the timer's queue */
+	/* The block on the heap that holds the callable, or NULL if the callable is small. */
 	detail::block *block_ = nullptr;
 };
 
 /*
- * The timeouts of one event loop: owns a struct timerhub_loop, and closes it when it is destroyed.
- * Timeouts expire only inside turn(), so call it in each round of the event loop, right before the
- * program blocks. Timeouts of a loop that is moved to another object belong to that object from
- * then on.
+ * The timeouts of one event loop. It owns a struct timerhub_loop, and closes it when it is
+ * destroyed. Timeouts expire only inside turn(), so call that in each round of the event loop,
+ * right before the program blocks. If a loop is moved to another object, its timeouts belong to
+ * that object from then on.
  *
- * A loop belongs to the thread that first adds, turns, settles or advances, or that called adopt()
- * last. Other threads may only call queue(). A loop that was opened with TIMERHUB_LOOP_LOCKED may
- * be used by any thread that holds a lock of the program.
+ * A loop belongs to the thread that first adds a timeout, turns, settles or advances, or to the one
+ * that called adopt() last. Other threads may only call queue(). If the loop was opened with
+ * TIMERHUB_LOOP_LOCKED, any thread may use it while it holds a lock of the program.
  */
 class loop
 {
@@ -1131,7 +1171,7 @@ class loop
 	}
 
 	/*
-	 * Opens the loop without a hub, with timerhub_loop_open(). config.size may be 0. Returns
+	 * Opens the loop without a hub, by timerhub_loop_open(). config.size may be 0. Returns
 	 * EBUSY if the loop is open already.
 	 */
 	[[nodiscard]] std::error_code open(timerhub_loop_config config = {}) noexcept
@@ -1140,8 +1180,8 @@ class loop
 	}
 
 	/*
-	 * Opens the loop on a hub, whose clock it then has. config.size may be 0. Returns EBUSY if
-	 * the loop is open already, and EINVAL if the hub is not open.
+	 * Opens the loop on a hub, and lets it use the hub's clock. config.size may be 0. Returns
+	 * EBUSY if the loop is open already, and EINVAL if the hub is not open.
 	 */
 	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
 	{
@@ -1159,14 +1199,17 @@ class loop
 		timerhub_loop_close(std::exchange(loop_, nullptr));
 	}
 
-	/* Returns a descriptor that is readable when turn() has work, or a negative errno. */
+	/*
+	 * Returns a descriptor that is readable when turn() has something to do, or a negative
+	 * errno.
+	 */
 	int fd() const noexcept
 	{
 		return timerhub_loop_fd(loop_);
 	}
 
 	/*
-	 * Returns for how long the program may block: 0 if it must not block at all,
+	 * Returns how long the program may block: 0 if it must not block at all,
 	 * clock::duration::max() if there is no limit.
 	 */
 	clock::duration timeout() const noexcept
@@ -1175,9 +1218,10 @@ class loop
 	}
 
 	/*
-	 * Calls the callables of timers on the loop's queue and of timeouts that are due.
-	 * *ret_count, which may be NULL, is how many it has called. An exception of a callable
-	 * leaves turn(), and the next turn goes on with the next callable.
+	 * Calls the callables of the timers on the loop's queue and of the timeouts that are due.
+	 * In *ret_count, which may be NULL, it stores how many it has called. If a callable throws
+	 * an exception, the exception leaves turn(), and the next turn goes on with the next
+	 * callable.
 	 */
 	std::error_code turn(unsigned *ret_count = nullptr) const
 	{
@@ -1188,16 +1232,19 @@ class loop
 		return error(result);
 	}
 
-	/* Returns how long poll() or epoll_wait() may block, in ms, rounded up; -1: no limit. */
+	/*
+	 * Returns how long poll() or epoll_wait() may block, in ms, rounded up; -1 means without
+	 * limit.
+	 */
 	int timeout_ms() const noexcept
 	{
 		return timerhub_loop_timeout_ms(loop_);
 	}
 
 	/*
-	 * Prepares the loop for the program's wait without calling a callable, for a program that
-	 * turns after its wait. *ret_block, which may be NULL, is for how long the program may
-	 * block, as timeout() returns it.
+	 * Prepares the loop for the program's wait, and calls no callable. It is for programs that
+	 * call turn() after their wait. In *ret_block, which may be NULL, it stores how long the
+	 * program may block, as timeout() returns it.
 	 */
 	std::error_code settle(clock::duration *ret_block = nullptr) const noexcept
 	{
@@ -1218,30 +1265,33 @@ class loop
 	}
 
 	/*
-	 * Gives the loop with its timeouts to the calling thread. In a forked child it makes the
-	 * child's copy of a loop without a hub usable.
+	 * Gives the loop, with its timeouts, to the calling thread. In a forked child it makes the
+	 * child's copy of a loop usable, if the loop has no hub.
 	 */
 	std::error_code adopt() const noexcept
 	{
 		return error(timerhub_loop_adopt(loop_));
 	}
 
-	/* Calls timerhub_loop_slow(): ret_count functions are stored in `ret`. */
+	/*
+	 * Lists functions whose callbacks were slow, as timerhub_loop_slow() does: stores up to
+	 * `max` of them in `ret`, and in ret_count how many it has stored.
+	 */
 	std::error_code slow(timerhub_slow_callback *ret, unsigned max,
 	                     unsigned &ret_count) const noexcept
 	{
 		return counted(timerhub_loop_slow(loop_, ret, max), &ret_count);
 	}
 
-	/* Calls timerhub_loop_stats(). */
+	/* Stores the loop's counters in ret_stats, as timerhub_loop_stats() does. */
 	std::error_code stats(struct timerhub_loop_stats &ret_stats) const noexcept
 	{
 		return error(timerhub_loop_stats(loop_, &ret_stats));
 	}
 
 	/*
-	 * Returns the time that the loop last read from its clock. In the handler of a socket that
-	 * is the time before the wait, so if a handler uses now() or timeout::set_at(), call
+	 * Returns the time at which the loop last read its clock. In the handler of a socket that
+	 * is the time before the wait. So if a handler uses now() or timeout::set_at(), call
 	 * update() right after the wait.
 	 */
 	time_point now() const noexcept
@@ -1249,15 +1299,18 @@ class loop
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
 	}
 
-	/* Reads the loop's clock and returns the time, which now() returns from then on. */
+	/*
+	 * Reads the loop's clock and returns the time, which now() also returns until the next
+	 * reading.
+	 */
 	time_point update() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_update(loop_)));
 	}
 
 	/*
-	 * Tells the callable of a timeout for which deadline it was called. Elsewhere it returns
-	 * time_point::max().
+	 * Returns the deadline for which the running callable of a timeout was called, or
+	 * time_point::max() outside such a callable.
 	 */
 	time_point due() const noexcept
 	{
@@ -1265,16 +1318,19 @@ class loop
 	}
 
 	/*
-	 * Returns the queue on which any thread can arm timers, whose callables turn() calls. Do
-	 * nothing else with it, because the loop dispatches and closes it. It is not open if the
-	 * loop has no hub.
+	 * Returns the queue on which any thread can arm timers for this loop; turn() calls their
+	 * callables. Do nothing else with the queue, because the loop dispatches and closes it. If
+	 * the loop has no hub, the queue is not open.
 	 */
 	const timerhub_cpp::queue &queue() const noexcept
 	{
 		return queue_;
 	}
 
-	/* Returns the loop for the calls of timerhub_loop.h; nullptr if it is not open. */
+	/*
+	 * Returns the C object for the calls of timerhub_loop.h, or nullptr if the loop is not
+	 * open.
+	 */
 	timerhub_loop *native() const noexcept
 	{
 		return loop_;
@@ -1294,7 +1350,9 @@ class loop
 	}
 
 	timerhub_loop *loop_ = nullptr;
-	/* the loop's queue, which timerhub_loop_close() closes, and not this object */
+	/*
+	 * The loop's queue. timerhub_loop_close() closes it, and not the destructor of this object.
+	 */
 	timerhub_cpp::queue queue_;
 };
 
@@ -1302,8 +1360,8 @@ namespace detail
 {
 
 /*
- * Returns a time as the calls of a loop take it. They would accept `out_of_range`, so it becomes
- * UINT64_MAX, which they reject.
+ * Converts a time for the calls of a loop. Loops would accept `out_of_range` as a valid time, so it
+ * becomes UINT64_MAX, for which they return -ERANGE.
  */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
@@ -1311,8 +1369,8 @@ constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 }
 
 /*
- * What timeouts of all types have in common. The struct of C is the base of this class, so that a
- * callback, which is given a pointer to the struct, can get the object by a cast.
+ * The part that all timeout types share. It is derived from the C struct, so that a callback, which
+ * gets a pointer to the struct, can cast it to the object.
  */
 class timeout_base : protected timerhub_timeout
 {
@@ -1321,9 +1379,9 @@ class timeout_base : protected timerhub_timeout
 	timeout_base &operator=(const timeout_base &) = delete;
 
 	/*
-	 * Sets the timeout to expire in `after`, or moves it there. Its callable may do that too.
-	 * Returns EINVAL if the timeout is not added, EPERM on a thread other than the loop's, or
-	 * ERANGE.
+	 * Sets the timeout to expire in `after`. If it is set already, it is moved. Its own
+	 * callable may call this too. Returns EINVAL if the timeout is not added, EPERM on a thread
+	 * other than the loop's, or ERANGE.
 	 */
 	std::error_code set(delay after) noexcept
 	{
@@ -1331,8 +1389,9 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * Sets the timeout to expire at a point on the loop's clock, or moves it there. Returns
-	 * EINVAL if the timeout is not added, EPERM on a thread other than the loop's, or ERANGE.
+	 * Sets the timeout to expire at a point on the loop's clock. If it is set already, it is
+	 * moved. Returns EINVAL if the timeout is not added, EPERM on a thread other than the
+	 * loop's, or ERANGE.
 	 */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
@@ -1340,8 +1399,8 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * Stops the timeout, which stays added. *ret_was_set, which may be NULL, says whether it
-	 * was set.
+	 * Stops the timeout, so that it does not expire. It stays added. *ret_was_set, which may be
+	 * NULL, tells whether it was set.
 	 */
 	std::error_code stop(bool *ret_was_set = nullptr) noexcept
 	{
@@ -1352,7 +1411,7 @@ class timeout_base : protected timerhub_timeout
 		return error(result);
 	}
 
-	/* Returns whether the timeout is set. It no longer is when its callable is called. */
+	/* Returns true if the timeout is set. When its callable is called, it no longer is. */
 	bool is_set() const noexcept
 	{
 		return timerhub_timeout_is_set(this) > 0;
@@ -1364,13 +1423,15 @@ class timeout_base : protected timerhub_timeout
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
 	}
 
-	/* Returns whether the timeout is added to a loop. The close of the loop removes it. */
+	/* Returns true if the timeout is added to a loop. Closing the loop removes it. */
 	bool is_added() const noexcept
 	{
 		return owner != 0;
 	}
 
-	/* Returns the timeout for the calls of timerhub_loop.h, but not for add and remove. */
+	/*
+	 * Returns the C object for the calls of timerhub_loop.h. Do not add or remove it by those.
+	 */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1390,8 +1451,8 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * Removes the timeout in a destructor, if the close of its loop has not. If that fails, it
-	 * ends the program, because the loop would later use freed memory.
+	 * Removes the timeout in a destructor, unless its loop was closed before. If it cannot be
+	 * removed, this ends the program, because the loop would use freed memory later.
 	 */
 	void remove_for_good() noexcept
 	{
@@ -1399,25 +1460,25 @@ class timeout_base : protected timerhub_timeout
 			std::terminate();
 	}
 
-	timerhub_loop *loop_ = nullptr; /* the loop that the timeout was added to */
+	timerhub_loop *loop_ = nullptr; /* the loop to which the timeout was added */
 };
 
 } // namespace detail
 
 /*
- * A timeout of a loop, usually a member of a session or a request, and its callable, which takes no
- * argument. The destructor removes it from the loop. It is never copied or moved, and it never
- * allocates.
+ * A timeout of a loop, usually a member of a session or a request, with a callable that takes no
+ * argument. The destructor removes the timeout from the loop. A timeout cannot be copied or moved,
+ * and never allocates.
  *
  * Only the loop's thread may use and destroy it. If another thread destroys a timeout that is
- * added, the destructor calls std::terminate(), unless the loop is locked, or the process is a
- * forked child that has not adopted the loop.
+ * added, the destructor calls std::terminate(), because the loop would use freed memory later. A
+ * locked loop allows it to any thread, and so does a forked child that has not adopted the loop.
  *
- * timeout<> has 48 bytes and takes any small callable (is_small_v), such as a lambda that captures
- * `this`. timeout<Callable> has room for a callable of any size.
+ * timeout<> has 48 bytes and takes any small callable (see is_small_v), such as a lambda that
+ * captures `this`. timeout<Callable> has room for a callable of any size.
  *
- * The callable may destroy the timeout with the object that has it as a member, even if the loop
- * and the hub are members of that object too. The callable itself lives until it returns.
+ * The callable may destroy the object that has the timeout as a member, even if the loop and the
+ * hub are members of that object too. The callable itself lives until it returns.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {
@@ -1436,9 +1497,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 
 	/*
 	 * Adds the timeout to a loop. It is not set yet. Returns EEXIST if it is added already,
-	 * EAGAIN if the loop has no room, EPERM on a thread other than the loop's, or EINVAL for a
-	 * null function pointer or a loop that is not open. An exception of the callable's
-	 * constructor leaves add(), and the timeout is not added.
+	 * EAGAIN if the loop is full, EPERM on a thread other than the loop's, and EINVAL for a
+	 * null function pointer or a loop that is not open. If the callable's constructor throws an
+	 * exception, the exception leaves add(), and the timeout is not added.
 	 */
 	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
 	{
@@ -1455,9 +1516,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Removes the timeout from its loop and destroys the callable; if the callable is running,
-	 * when it returns. Returns EINVAL if the timeout is not added, or EPERM on a thread other
-	 * than the loop's.
+	 * Removes the timeout from its loop and destroys the callable. If the callable is running,
+	 * it is destroyed when it returns. Returns EINVAL if the timeout is not added, and EPERM on
+	 * a thread other than the loop's.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1469,13 +1530,13 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
       private:
-	/* Keeps the callable on the stack while it runs, so that it may destroy the timeout. */
+	/* Holds the callable on the stack while it runs, so that it may destroy the timeout. */
 	class run
 	{
 	      public:
 		/*
-		 * Not inlined, because gcc 14 would warn that home.running_ outlives the object to
-		 * which it points.
+		 * This is not inlined, because gcc 14 would warn that home.running_ outlives the
+		 * object it points to.
 		 */
 		[[gnu::noinline]] explicit run(timeout &home) noexcept
 		    : callable(std::move(*home.callable_)), home_(&home)
@@ -1496,8 +1557,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run &operator=(const run &) = delete;
 
 		/*
-		 * Makes the destructor not put the callable back into the timeout, which is being
-		 * destroyed or gets another callable.
+		 * Tells the destructor not to put the callable back into the timeout, because the
+		 * timeout is being destroyed or gets another callable.
 		 */
 		void leave() noexcept
 		{
@@ -1518,7 +1579,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Destroys the callable as its last step, because the destructor of the callable may
+	 * Destroys the callable. That must be the last step, because the callable's destructor may
 	 * destroy the timeout.
 	 */
 	void drop() noexcept
@@ -1532,9 +1593,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		callable_.reset();
 	}
 
-	/* the callable; empty while it runs, and while the timeout is not added */
+	/* The callable. It is empty while the callable runs, and while the timeout is not added. */
 	std::optional<Callable> callable_;
-	/* the running call of the callable; NULL: it does not run */
+	/* The call of the callable that is running, or NULL. */
 	run *running_ = nullptr;
 };
 
@@ -1550,7 +1611,7 @@ template <> class timeout<void> final : public detail::timeout_base
 
 	/*
 	 * Adds the timeout to a loop. It is not set yet. Returns EEXIST if it is added already,
-	 * EAGAIN if the loop has no room, EPERM on a thread other than the loop's, or EINVAL for a
+	 * EAGAIN if the loop is full, EPERM on a thread other than the loop's, and EINVAL for a
 	 * null function pointer or a loop that is not open.
 	 */
 	template <class Callable>
@@ -1574,8 +1635,8 @@ template <> class timeout<void> final : public detail::timeout_base
 	}
 
 	/*
-	 * Removes the timeout from its loop. Its callable may do that too. Returns EINVAL if the
-	 * timeout is not added, or EPERM on a thread other than the loop's.
+	 * Removes the timeout from its loop. Its own callable may call this too. Returns EINVAL if
+	 * the timeout is not added, and EPERM on a thread other than the loop's.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1598,9 +1659,9 @@ namespace detail
 {
 
 /*
- * The awaiter of a sleep on a loop. It has the timeout as its base, and lies in the frame of the
- * coroutine, so a sleep allocates nothing. The end of the frame destroys it and thereby removes the
- * timeout.
+ * The awaiter of a sleep on a loop. It is derived from a timeout and lies in the frame of the
+ * coroutine, so a sleep allocates nothing. If the frame is destroyed, the awaiter's destructor
+ * removes the timeout.
  */
 class [[nodiscard]] loop_sleep final : private timeout_base
 {
@@ -1620,7 +1681,10 @@ class [[nodiscard]] loop_sleep final : private timeout_base
 		return false;
 	}
 
-	/* Returns false if the timeout cannot be set; await_resume() then returns the error. */
+	/*
+	 * Begins the sleep. If the timeout cannot be set, it returns false, so that the coroutine
+	 * goes on, and await_resume() returns the error.
+	 */
 	bool await_suspend(std::coroutine_handle<> sleeper) noexcept
 	{
 		sleeper_ = sleeper;
@@ -1636,7 +1700,10 @@ class [[nodiscard]] loop_sleep final : private timeout_base
 	}
 
       private:
-	/* The coroutine may destroy the awaiter, the loop and the hub before resume() returns. */
+	/*
+	 * Resumes the coroutine. It touches nothing afterwards, because the coroutine may have
+	 * destroyed the awaiter, the loop and the hub.
+	 */
 	static void call(timerhub_loop *, timerhub_timeout *timeout_at)
 	{
 		static_cast<loop_sleep *>(timeout_at)->sleeper_.resume();
@@ -1648,8 +1715,8 @@ class [[nodiscard]] loop_sleep final : private timeout_base
 };
 
 /*
- * The awaiter of a sleep on a queue. Its timer is a one-shot, which ends when it expires, so there
- * is something to cancel only if the coroutine is destroyed before that.
+ * The awaiter of a sleep on a queue. Its timer is a one-shot, which has ended when the coroutine is
+ * resumed. So there is something to cancel only if the coroutine is destroyed before.
  */
 class [[nodiscard]] queue_sleep final
 {
@@ -1673,9 +1740,10 @@ class [[nodiscard]] queue_sleep final
 	}
 
 	/*
-	 * Arms the timer as its last step, because another thread may resume the coroutine from
-	 * then on, and destroy the awaiter. It is not inlined, because the compiler could then put
-	 * its local variables into the frame of the coroutine, which may be gone as well.
+	 * Begins the sleep. Arming the timer must be the last step, because from then on another
+	 * thread may resume the coroutine and destroy the awaiter. The function is not inlined,
+	 * because otherwise the compiler could put its local variables into the frame of the
+	 * coroutine, which may be gone by then.
 	 */
 	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
 	{
@@ -1720,13 +1788,13 @@ class [[nodiscard]] queue_sleep final
 #ifdef __cpp_lib_jthread
 /*
  * The awaiter of a sleep on a queue that a std::stop_token can end. A stop moves the timer to now,
- * so that it is a dispatch of the queue that resumes the coroutine then too.
+ * so the coroutine is resumed by a dispatch of the queue in that case too.
  *
  * Three threads can meet here: the one that begins the sleep, one that dispatches, and one that
- * requests the stop. What they have to agree on is in `state_`. It begins as `beginning`, and
- * becomes the timer's handle as the last step of await_suspend(). Only then may a dispatch resume
- * the coroutine, which it does by changing the handle to `over`, so that a second expiry, by a stop
- * that comes at the same time, finds that there is nothing left to do.
+ * requests the stop. They agree by `state_`, which begins as `beginning`. The last step of
+ * await_suspend() changes it to the timer's handle, and only then may a dispatch resume the
+ * coroutine. The dispatch first changes it to `over`. If a stop at the same time makes the timer
+ * expire again, that expiry finds `over`, and does nothing.
  */
 class [[nodiscard]] stoppable_sleep final
 {
@@ -1737,8 +1805,8 @@ class [[nodiscard]] stoppable_sleep final
 	}
 
 	/*
-	 * Waits for a callback that another thread is just leaving. A stop that comes now finds no
-	 * timer that it could move.
+	 * Waits until another thread has left the callback. A stop that is requested from now on
+	 * finds no timer that it could move.
 	 */
 	~stoppable_sleep()
 	{
@@ -1754,7 +1822,11 @@ class [[nodiscard]] stoppable_sleep final
 		return false;
 	}
 
-	/* Not inlined, for the reason that stands at queue_sleep::await_suspend(). */
+	/*
+	 * Begins the sleep. It is not inlined, because otherwise the compiler could put its local
+	 * variables into the frame of the coroutine, which another thread may destroy before this
+	 * function returns.
+	 */
 	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
 	{
 		timerhub_spec spec{};
@@ -1779,18 +1851,18 @@ class [[nodiscard]] stoppable_sleep final
 	}
 
       private:
-	/* Values of state_ that no handle has. */
+	/* These values of state_ are the handle of no timer. */
 	static constexpr timerhub_timer beginning = 0;
 	static constexpr timerhub_timer over = UINT64_MAX;
 
-	/* What a request to stop calls. */
+	/* The function that a request to stop calls. */
 	struct end {
 		stoppable_sleep &self;
 
 		/*
-		 * If the sleep is only beginning, or the stop was requested before it, then
-		 * await_suspend() finds `over` and does not sleep. If the sleep is over, there is
-		 * nothing left to do.
+		 * Ends the sleep by moving its timer to now. If await_suspend() has not finished
+		 * yet, this stores `over` instead, and await_suspend() then does not sleep. If the
+		 * sleep is over, it does nothing.
 		 */
 		void operator()() const noexcept
 		{
@@ -1804,8 +1876,8 @@ class [[nodiscard]] stoppable_sleep final
 	};
 
 	/*
-	 * A timer that expires while await_suspend() has not returned expires once more, because
-	 * the coroutine must not be resumed yet.
+	 * Resumes the coroutine. If await_suspend() has not returned yet, the coroutine must not be
+	 * resumed, so the timer is made to expire once more.
 	 */
 	static void call(const timerhub_event *event)
 	{
@@ -1826,7 +1898,10 @@ class [[nodiscard]] stoppable_sleep final
 	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
 	std::error_code result_;
 	std::atomic<timerhub_timer> state_{ beginning }; /* beginning, timer_, or over */
-	/* the last member, so that its destructor first waits for a stop that uses the others */
+	/*
+	 * This is the last member, so that it is destroyed first. Its destructor waits for a stop
+	 * that is using the other members.
+	 */
 	std::optional<std::stop_callback<end>> on_stop_;
 };
 #endif
@@ -1834,14 +1909,15 @@ class [[nodiscard]] stoppable_sleep final
 } // namespace detail
 
 /*
- * Suspends the coroutine that awaits the result, and resumes it in a turn of the loop when `after`
- * has passed; with 0 that is the next turn. While the coroutine sleeps, it may be destroyed on the
- * loop's thread, which cancels the sleep. Nothing is allocated.
+ * Lets a coroutine sleep: `co_await` on the result suspends it, and a turn of the loop resumes it
+ * when `after` has passed. If `after` is 0, that is the next turn. While the coroutine sleeps, the
+ * loop's thread may destroy it, which cancels the sleep. Nothing is allocated. Await a sleep only
+ * once.
  *
- * co_await returns an empty error, or, without having slept, the error of timerhub_timeout_add() or
- * timerhub_timeout_set(): EPERM on a thread other than the loop's, EAGAIN if the loop has as many
- * timeouts as it may have, ERANGE, or EINVAL if the loop is not open. If the loop is closed first,
- * the coroutine is never resumed, and may be destroyed. Await a sleep once.
+ * co_await returns an empty error after the sleep. If it could not sleep, it returns the error of
+ * timerhub_timeout_add() or timerhub_timeout_set() at once: EPERM on a thread other than the
+ * loop's, EAGAIN if the loop is full, ERANGE, or EINVAL if the loop is not open. If the loop is
+ * closed during the sleep, the coroutine is never resumed, and may be destroyed.
  */
 inline detail::loop_sleep sleep_for(const loop &on, delay after) noexcept
 {
@@ -1849,16 +1925,17 @@ inline detail::loop_sleep sleep_for(const loop &on, delay after) noexcept
 }
 
 /*
- * Suspends the coroutine that awaits the result, and resumes it when `after` has passed, on a
- * thread that dispatches the queue. Any thread may begin a sleep. Nothing is allocated.
+ * Lets a coroutine sleep: `co_await` on the result suspends it, and a thread that dispatches the
+ * queue resumes it when `after` has passed. Any thread may begin a sleep. Nothing is allocated.
+ * Await a sleep only once.
  *
- * While the coroutine sleeps, it may be destroyed, which cancels the sleep, if no other thread can
- * resume it meanwhile: on the one thread that dispatches, or when none does. Else end the sleep by
- * a std::stop_token. Destroy it before the hub is closed. If the queue is closed first, it is never
- * resumed.
+ * While the coroutine sleeps, destroying it cancels the sleep. That is allowed only if no other
+ * thread can resume it meanwhile: on the one thread that dispatches, or while none does. Otherwise
+ * end the sleep by a std::stop_token. Destroy the coroutine before the hub is closed. If the queue
+ * is closed during the sleep, the coroutine is never resumed.
  *
- * co_await returns an empty error, or, without having slept, the error of timerhub_arm(): EAGAIN,
- * ERANGE, EOWNERDEAD, or EINVAL if the queue is not open. Await a sleep once.
+ * co_await returns an empty error after the sleep. If it could not sleep, it returns the error of
+ * timerhub_arm() at once: EAGAIN, ERANGE, EOWNERDEAD, or EINVAL if the queue is not open.
  */
 inline detail::queue_sleep sleep_for(const queue &on, delay after) noexcept
 {
@@ -1867,11 +1944,10 @@ inline detail::queue_sleep sleep_for(const queue &on, delay after) noexcept
 
 #ifdef __cpp_lib_jthread
 /*
- * Suspends the coroutine that awaits the result until `after` has passed or any thread requests a
- * stop. Either way, a thread that dispatches the queue resumes it; after a stop, co_await returns
- * ECANCELED. If the stop was requested before, the coroutine does not sleep, and co_await returns
- * ECANCELED too. Other errors, and when the coroutine may be destroyed, are those of a sleep on a
- * queue without a token.
+ * Lets a coroutine sleep like sleep_for() without a token, until `after` has passed or any thread
+ * requests a stop. In both cases a thread that dispatches the queue resumes it. After a stop,
+ * co_await returns ECANCELED. If the stop was requested before the sleep begins, the coroutine does
+ * not sleep, and co_await returns ECANCELED at once.
  */
 inline detail::stoppable_sleep sleep_for(const queue &on, delay after,
                                          std::stop_token stop) noexcept
@@ -1884,9 +1960,9 @@ inline detail::stoppable_sleep sleep_for(const queue &on, delay after,
 } // namespace timerhub_cpp
 
 /*
- * The names that programs use, such as timerhub::hub. They are members of a struct, because
- * timerhub.h has a struct timerhub, and so a namespace cannot have that name. The program never
- * makes an object of it; it gets pointers from calls such as timerhub_open().
+ * The names that programs use, such as timerhub::hub. They are members of a struct and not of a
+ * namespace, because timerhub.h has a struct of this name. The program never makes an object of it,
+ * but gets pointers to it from calls such as timerhub_open().
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;
@@ -1909,7 +1985,7 @@ struct timerhub {
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/* Converts the result of a C call to an error, which is empty if it is not negative. */
+	/* Turns the result of a C call into an error, which is empty if the call has not failed. */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);
@@ -1917,8 +1993,8 @@ struct timerhub {
 
 #ifdef __cpp_lib_coroutine
 	/*
-	 * Returns what a coroutine awaits to sleep on a loop, or on a queue, where a
-	 * std::stop_token can end the sleep. timerhub_cpp::sleep_for() says more.
+	 * Returns what a coroutine awaits to sleep on a loop or on a queue. A std::stop_token can
+	 * end a sleep on a queue. timerhub_cpp::sleep_for() says more.
 	 */
 	static timerhub_cpp::detail::loop_sleep sleep_for(const loop &on,
 	                                                  timerhub_cpp::delay after) noexcept

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts of one event loop, such as the idle timeouts of a server's connections. The manual
- * is timerhub_loop(3).
+ * Timeouts for one event loop, such as the idle timeouts of a server's connections. The manual is
+ * timerhub_loop(3).
  *
- * A timeout is a field of the caller's struct. Zero it, add it to a loop once, and then set, move
- * and stop it as often as you like: that only stores its deadline in the field. The loop reads the
- * field about once in the length of the timeout, so a timeout that is moved for every message costs
- * next to nothing. The field must stay at its address until the timeout is removed or its loop is
- * closed.
+ * A timeout is a field of the caller's own struct. Zero it, add it to a loop once, and then set,
+ * move and stop it as often as you like. These calls only store a deadline in the field, and the
+ * loop looks at the field only about once in the length of the timeout. So a timeout that is moved
+ * for every message costs next to nothing. The field must stay at its address until the timeout is
+ * removed or its loop is closed.
  *
- * Nothing expires outside timerhub_loop_turn(). Call it right before the program blocks; or call it
- * elsewhere, and timerhub_loop_settle() right before the program blocks.
+ * Timeouts expire only inside timerhub_loop_turn(). Call it right before the program blocks. If you
+ * call it elsewhere, call timerhub_loop_settle() right before the program blocks.
  *
- * Times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that sets it.
- * The timeout never expires early; it may be late by the time from that call to the loop's next
- * reading of the clock. Where the program itself gives the time, in a manual loop and on a manual
- * hub, it expires exactly.
+ * Times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that sets it. A
+ * timeout never expires early. It can expire late by the time from that call to the next time the
+ * loop reads its clock. In a manual loop, and on a manual hub, the program gives the time, and
+ * timeouts expire exactly.
  *
- * One thread uses a loop: the thread that uses it first, until another one adopts it. All others
- * get -EPERM. Calls return 0 or a count. On failure they return a negative errno and have changed
- * nothing; -EINVAL also means that a pointer is NULL or that the timeout is not added to this loop.
+ * A loop belongs to one thread: the first that uses it, until another thread adopts the loop. All
+ * other threads get -EPERM. Calls return 0 or a count. If a call fails, it returns a negative errno
+ * and has changed nothing. Every call returns -EINVAL if a pointer is NULL that must not be, or if
+ * the timeout is not added to this loop.
  *
  * In a forked child, turn, settle, fd, advance and add return -EOWNERDEAD until the child has
- * called timerhub_loop_adopt(). The other calls change only the child's memory, and any of its
- * threads may make them.
+ * called timerhub_loop_adopt(). All other calls change only the child's memory, so any thread of
+ * the child may make them.
  */
 #ifndef TIMERHUB_LOOP_H
 #define TIMERHUB_LOOP_H
@@ -37,226 +38,244 @@ extern "C" {
 struct timerhub_loop;
 
 /*
- * A timeout, to be zeroed and then given to timerhub_timeout_add(). Only the library may use its
- * members, which are here because the inline calls need them and are part of the ABI.
+ * A timeout. Set its memory to zero before you give it to timerhub_timeout_add(). Only the library
+ * may use the members. They are public because the inline calls need them, and are part of the ABI.
  */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* deadline on the loop's clock; UINT64_MAX: not set */
-	uint64_t filed_ns;    /* when the loop next reads deadline_ns; UINT64_MAX: never */
-	uint64_t owner;       /* complement of the loop's address; 0: not added */
+	uint64_t filed_ns;    /* when the loop next looks at deadline_ns; UINT64_MAX: never */
+	uint64_t owner;       /* bitwise complement of the loop's address; 0: not added */
 	uint32_t place;       /* index of the timeout in the loop's table */
-	uint8_t fresh;        /* 1 + its index in the array `fresh` of the loop; 0: not there */
-	uint8_t is_listed;    /* 1: the next turn checks whether filed_ns must be earlier */
-	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or the deadline itself */
-	uint8_t reserved;     /* always 0 */
+	uint8_t fresh;     /* 1 + index of the timeout in the loop's array `fresh`; 0: not there */
+	uint8_t is_listed; /* 1: the next turn checks whether filed_ns is too late */
+	uint8_t grid;      /* filed_ns is a multiple of 2^grid ns, or the deadline */
+	uint8_t reserved;  /* always 0 */
 };
 
 /*
- * The callback of a timeout. timerhub_loop_turn() calls it when the timeout has expired. The
- * timeout is then no longer set, and the callback may set it again, or remove it and free its
- * memory. It may also close the loop, and the loop's hub after that.
+ * The type of a timeout's callback. timerhub_loop_turn() calls it when the timeout has expired. The
+ * timeout is no longer set then. The callback may set it again, or remove it and free its memory.
+ * It may also close the loop, and after that the loop's hub.
  *
  * Inside a callback turn, settle, advance and adopt return -EBUSY. A callback may throw an
- * exception or end its thread, but must not be left by longjmp().
+ * exception or end its thread, but must not leave by longjmp().
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* How to open a loop. Members that are 0 mean the default. */
+/* Describes a loop to timerhub_loop_open(). A member that is 0 has its default. */
 struct timerhub_loop_config {
 	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
 	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, _OBSERVABLE, _LOCKED */
-	uint32_t timeouts_max; /* how many can be added at once, up to 67,108,862; 0: 1,048,576 */
+	uint32_t timeouts_max; /* how many timeouts can be added, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 	/*
-	 * From which duration on an observable loop records a callback as slow, for
-	 * timerhub_loop_slow(). 0: 10 ms; UINT64_MAX: it records none.
+	 * An observable loop records a callback that takes this long or longer as slow, and
+	 * timerhub_loop_slow() reports it. 0: 10 ms; UINT64_MAX: no callback is recorded.
 	 */
 	uint64_t slow_ns;
 };
 
 /*
- * Opens a manual loop: it reads no clock and has no descriptor, and the program gives it the time
- * by timerhub_loop_advance().
+ * A flag for timerhub_loop_config: the loop is manual. It reads no clock and has no descriptor; the
+ * program gives it the time by calling timerhub_loop_advance().
  */
 #define TIMERHUB_LOOP_MANUAL 1u
-/* Lets timerhub-top(1) show the loop's counters, by a copy of them in a memfd. */
+/*
+ * A flag for timerhub_loop_config: the loop is observable. It keeps its counters in a memfd too,
+ * from which timerhub-top(1) shows them.
+ */
 #define TIMERHUB_LOOP_OBSERVABLE 2u
 /*
- * Lets any thread use the loop while it holds a lock of the program, so no call returns -EPERM. The
- * library neither takes that lock nor sees that it is missing. Callbacks run on the thread that
- * calls timerhub_loop_turn().
+ * A flag for timerhub_loop_config: any thread may use the loop while it holds a lock of the
+ * program, and no call returns -EPERM. The library neither takes that lock nor notices if it is not
+ * held. Callbacks run on the thread that calls timerhub_loop_turn().
  */
 #define TIMERHUB_LOOP_LOCKED 4u
 
 /*
- * Opens a loop and reserves all its memory, so that no later call has to allocate any. `hub` may be
- * NULL. With a hub, the loop has the hub's clock and gets a queue on which other threads can arm
- * timers. `config` may be NULL for the defaults.
- *
- * Returns -EINVAL if a manual loop is given a hub, -E2BIG if config has members that only a later
- * version knows, -EAGAIN if the hub is full, and -EOWNERDEAD in a forked child of the hub's
- * process. It can also fail as timerhub_queue_open() does or, if the loop is to be observable, as
- * timerhub_open() does.
+ * Opens a loop and reserves all its memory, so that no later call has to allocate any. If `hub` is
+ * not NULL, the loop uses the hub's clock, and has a queue on which other threads can arm timers
+ * for it. `config` may be NULL for the defaults. It can fail as timerhub_queue_open() does, or as
+ * timerhub_open() does if the loop is to be observable, and with these errors:
+ *   -EINVAL: a manual loop is given a hub.
+ *   -E2BIG: `config` has a member that is set and that this version does not know.
+ *   -EAGAIN: the hub is full.
+ *   -EOWNERDEAD: this is a forked child of the hub's process.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
- * Removes all timeouts, without calling their callbacks, and closes the loop. NULL is fine. The
- * memory of timeouts that are still added must be valid, because the loop writes to it.
+ * Closes a loop. All its timeouts are removed, and their callbacks are not called. The memory of
+ * timeouts that are still added must be valid, because the loop writes to it. `loop` may be NULL.
  *
- * Close a loop before its hub. The callback of a timeout may close both; a callback of the loop's
- * queue may close the loop, but not the hub, because the hub is just calling it.
+ * Close a loop before its hub. The callback of a timeout may close both. A callback of the loop's
+ * queue may close the loop, but not the hub, because the hub's dispatch is still running.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop, with all its timeouts, to the calling thread. The thread that had it may have
- * ended. The program sees to it that two threads never use a loop at once, for example by a lock.
+ * Gives the loop, with all its timeouts, to the calling thread. The thread that had the loop before
+ * may have ended. The program has to make sure that no two threads use the loop at once, for
+ * example by a lock.
  *
  * In a forked child, the call makes the child's copy of the loop its own. The timeouts stay as they
  * were. The child's copy of the parent's descriptor is closed, and the next timerhub_loop_fd()
- * creates another one. A loop with a hub cannot be adopted there, because the hub's thread is in
- * the parent: -EOWNERDEAD.
+ * creates another one. The child cannot adopt a loop that has a hub, because the hub's owner thread
+ * is in the parent: the call returns -EOWNERDEAD.
  *
- * Returns -EBUSY during a turn. In the child it can also fail as timerhub_loop_open() does, if the
- * loop is observable. A loop that was opened with TIMERHUB_LOOP_LOCKED needs no adopting except in
- * a forked child, and the call returns 0.
+ * Returns -EBUSY during a turn. If the loop is observable, the call can also fail in a child as
+ * timerhub_loop_open() does. A loop with TIMERHUB_LOOP_LOCKED has to be adopted only in a forked
+ * child; elsewhere the call returns 0.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
  * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll it
- * for reading, by level or by edge, but never read it, close it or change its flags. A timeout that
- * is set after the last turn or settle does not make it readable, so call one of the two before the
- * program blocks.
+ * for reading, level-triggered or edge-triggered, but never read it, close it or change its flags.
+ * The descriptor does not take notice of timeouts that are set after a turn or a settle, so call
+ * one of the two right before the program blocks.
  *
  * Returns -EINVAL for a manual loop, which has no descriptor; -EMFILE, -ENFILE or -ENOMEM if the
- * kernel creates no timerfd; or the error of timerfd_settime().
+ * kernel cannot create a timerfd; or the error of timerfd_settime().
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * Returns for how many ns the program may block: 0 if it must not block at all, UINT64_MAX if there
- * is no limit. Timeouts that were set since the last turn are taken into account; the call reads
- * the clock for them. Returns 0 inside a callback and on a thread that may not use the loop, and
+ * Returns how long the program may block, in ns: 0 if it must not block at all, UINT64_MAX if there
+ * is no limit. Timeouts that were set since the last turn are included; if there are any, the call
+ * reads the clock. It returns 0 inside a callback and on a thread that may not use the loop, and
  * UINT64_MAX if `loop` is NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
 /*
- * Returns how long epoll_wait() or poll() may block, in ms, rounded up and at most INT_MAX. -1
- * means that there is no limit, also because `loop` is NULL. Returns 0 inside a callback, on a
- * thread that may not use the loop, and in a forked child that has not adopted it.
+ * Returns how long epoll_wait() or poll() may block, in ms, rounded up, and at most INT_MAX. -1
+ * means that there is no limit, or that `loop` is NULL. It returns 0 inside a callback, on a thread
+ * that may not use the loop, and in a forked child that has not adopted the loop.
  */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Expires timeouts: reads the clock, calls the callbacks of timers on the loop's queue, then those
- * of the timeouts that are due, in the order of their deadlines, and sets the descriptor for the
- * next timeout. Timeouts with equal deadlines come in any order.
+ * Calls the callbacks of all timeouts that are due. It first reads the clock and calls the
+ * callbacks of the timers on the loop's queue, then those of the timeouts in the order of their
+ * deadlines. At last it sets the descriptor for the next timeout. Timeouts with the same deadline
+ * expire in any order.
  *
  * Returns how many callbacks it has called: at most 256, of which at most 128 are the queue's. If
- * more are due, the descriptor stays readable and gives a new edge. A timeout that a callback sets
- * expires in a later turn, even with a delay of 0.
+ * more are due, the descriptor stays readable, and an edge-triggered poll reports it again. A
+ * timeout that a callback sets expires in a later turn, even with a delay of 0.
  *
  * Returns -EPERM, -EOWNERDEAD, or -EBUSY inside a callback. Any other error means that the kernel
- * refused to set the descriptor; everything else has been done then, so callbacks may have run.
+ * refused to set the descriptor. All other work has been done then, so callbacks may have been
+ * called.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Prepares the loop for the program's wait, without calling a callback: reads the clock, takes into
- * account what was set since the last turn, and sets the descriptor. Stores in *ret_block_ns for
- * how many ns the program may block, as timerhub_loop_timeout() would return it; ret_block_ns may
- * be NULL. It fails as timerhub_loop_turn() does, and then stores nothing.
+ * Prepares the loop for the program's wait, without calling callbacks: it reads the clock,
+ * schedules the timeouts that were set since the last turn, and sets the descriptor. In
+ * *ret_block_ns, which may be NULL, it stores how long the program may block, as
+ * timerhub_loop_timeout() would return it. It fails as timerhub_loop_turn() does, and then stores
+ * nothing.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop. Before the first call the time is 0. Call it right after the
- * wait, before the sockets are served: a handler that runs earlier would set its delays from the
- * time before the wait, and they would expire too soon.
+ * Sets the time of a manual loop. Before the first call its time is 0. Call it right after the
+ * wait, before the sockets are served. A handler that ran earlier would set its delays from the
+ * time before the wait, and those timeouts would expire too early.
  *
- * Returns -EINVAL if the loop is not manual or the time would go back, and -EBUSY inside a
+ * Returns -EINVAL if the loop is not manual or its time would go back, and -EBUSY inside a
  * callback.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time that the loop last read from its clock, without reading it again. In the handler
- * of a socket that is the time before the wait, which may be long ago. So if a handler calls
- * timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update() right after the
- * wait. timerhub_timeout_set() needs no such call. Returns 0 if `loop` is NULL.
+ * Returns the time at which the loop last read its clock; the call itself does not read it. In the
+ * handler of a socket that is the time before the wait, which may be long ago. So if your handlers
+ * use timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update() right after the
+ * wait. timerhub_timeout_set() does not need that. Returns 0 if `loop` is NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns the time, so that timerhub_loop_now() is right in the handlers
- * of sockets. Call it right after the wait.
+ * Reads the loop's clock and returns the time. If you call it right after the wait,
+ * timerhub_loop_now() is right in the handlers of sockets.
  *
- * The deadlines of timeouts that were set by a delay are exact afterwards. Inside a callback and in
- * a manual loop it reads nothing and returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on a
- * thread that may not use the loop, and in a forked child that has not adopted it.
+ * It also makes the deadlines of timeouts exact that were set by a delay. Inside a callback and in
+ * a manual loop it reads no clock and returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on
+ * a thread that may not use the loop, and in a forked child that has not adopted the loop.
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
 /*
- * Tells the callback of a timeout for which deadline it was called. timerhub_loop_now() minus that
- * is how late the call is. A callback that sets its timeout to this deadline plus a period does not
- * drift. Outside such a callback it returns UINT64_MAX.
+ * Returns the deadline for which the running callback was called. If you subtract it from
+ * timerhub_loop_now(), you get how late the callback is. For a periodic timeout that does not
+ * drift, let the callback set the timeout to this deadline plus the period. Outside the callback of
+ * a timeout the call returns UINT64_MAX.
  */
 TIMERHUB_API uint64_t timerhub_loop_due(const struct timerhub_loop *loop);
 
 /*
  * Returns the queue on which other threads can arm timers for this loop, or NULL if the loop was
- * opened without a hub. Do not drain, dispatch or close it, because timerhub_loop_turn() takes its
- * events and timerhub_loop_close() closes it.
+ * opened without a hub. Do not drain, dispatch or close the queue, because timerhub_loop_turn()
+ * takes its events and timerhub_loop_close() closes it.
  */
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
 /*
- * The function that timerhub_loop_each() calls for each timeout, with the caller's `context`. A
- * result other than 0 ends the walk.
+ * The type of the function that timerhub_loop_each() calls for each timeout. `context` is what the
+ * caller has passed. If the function returns something other than 0, the walk ends.
  */
 typedef int timerhub_loop_each_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                   void *context);
 
 /*
- * Calls `fn` for every timeout that is added to the loop, set or not, in no particular order. `fn`
- * may set, stop and remove any timeout, but must not close the loop. Returns 0, or the result by
- * which `fn` has ended the walk.
+ * Calls `fn` for every timeout that is added to the loop, whether it is set or not, in no
+ * particular order. `fn` may set, stop and remove any timeout, but must not close the loop. Returns
+ * 0, or what `fn` has returned to end the walk.
  */
 TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn,
                                     void *context);
 
-/* What timerhub_loop_stats() counts. All but `added` and `set` count since the loop was opened. */
+/*
+ * The counters of a loop. All except `added` and `set` count from the time when the loop was
+ * opened.
+ */
 struct timerhub_loop_stats {
-	uint32_t size; /* sizeof(struct timerhub_loop_stats), as the library knows it */
+	uint32_t size; /* sizeof(struct timerhub_loop_stats) */
 	uint32_t reserved0;
-	uint64_t added, set;  /* how many timeouts are added now, and how many of them are set */
-	uint64_t turns;       /* calls of timerhub_loop_turn() */
-	uint64_t callbacks;   /* callbacks that the turns have called, the queue's included */
-	uint64_t empty_wakes; /* turns for a timeout that had been moved or stopped meanwhile */
-	uint64_t turn_max_ns; /* longest turn, from its first reading of the clock to its last */
-	/* how late timeouts were; bucket i counts those from 2^i ns on, bucket 0 from 0 ns on */
+	uint64_t added, set;  /* how many timeouts are added now, and how many of those are set */
+	uint64_t turns;       /* how often timerhub_loop_turn() was called */
+	uint64_t callbacks;   /* callbacks that turns have called, including those of the queue */
+	uint64_t empty_wakes; /* turns that looked at a timeout, but called no callback */
+	uint64_t turn_max_ns; /* how long the longest turn took */
+	/*
+	 * How late timeouts expired, as a histogram: bucket i counts those that were at least 2^i
+	 * ns late and less than 2^(i+1) ns; bucket 0 begins at 0.
+	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* calls that were refused because the loop belongs to another thread */
+	/* How many calls were refused because the loop belongs to another thread. */
 	uint64_t refused;
-	/* callbacks that took slow_ns or longer, and how long they took; 0: not observable */
+	/*
+	 * How many callbacks took slow_ns or longer, and how long those took altogether. Both are 0
+	 * if the loop is not observable.
+	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
-/* the function has the name of the struct */
+/* The function has the same name as the struct, which C++ allows. */
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 /*
- * Stores the loop's counters in *ret_stats, whose `size` must be 0 or the sizeof that the caller
- * was compiled with. To count the timeouts that are set, it walks over all of them.
+ * Stores the loop's counters in *ret_stats. Before the call, set the struct's `size` to 0 or to
+ * sizeof(struct timerhub_loop_stats). The call looks at every timeout of the loop, because it
+ * counts those that are set.
  */
 TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
                                      struct timerhub_loop_stats *ret_stats);
@@ -266,71 +285,76 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Stores up to `max` of the functions whose callbacks were slow since the loop was opened, those of
- * timeouts and of the queue, the one with the longest callback first. Returns how many it has
- * stored, or -EOPNOTSUPP if the loop is not observable. The loop remembers 32 functions.
+ * Lists functions whose callbacks were slow since the loop was opened, beginning with the one whose
+ * callback took longest. Callbacks of timeouts and of the queue are both included. Stores up to
+ * `max` functions in `ret` and returns how many, or -EOPNOTSUPP if the loop is not observable. The
+ * loop remembers 32 functions.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
 
 /*
- * Adds a timeout, whose memory must be zeroed, to a loop. It is not set yet. When it expires,
- * timerhub_loop_turn() calls `fn`.
- *
- * Returns -EAGAIN if timeouts_max timeouts are added, -EEXIST if this one is added already or was
- * not zeroed, and -EINVAL if its address is no multiple of 8, as in a packed struct.
+ * Adds a timeout to a loop. The memory of the timeout must be zero. The timeout is not set yet;
+ * when it is set and expires, timerhub_loop_turn() calls `fn`. It can fail with these errors:
+ *   -EAGAIN: timeouts_max timeouts are added.
+ *   -EEXIST: this timeout is added already, or its memory is not zero.
+ *   -EINVAL: its address is not a multiple of 8, which can happen in a packed struct.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 
 /*
- * Removes a timeout from its loop, so that its memory may be freed or added again. Its own callback
- * may do that too.
+ * Removes a timeout from its loop, so that its memory may be freed, or be added again. The
+ * timeout's own callback may call it too.
  */
 TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
 
 /*
- * Sets a timeout to expire in `delay_ns`, or moves it there if it is set already. Returns -ERANGE
- * if its deadline would not be below UINT64_MAX.
+ * Sets a timeout to expire in `delay_ns`. If it is set already, it is moved. Returns -ERANGE if the
+ * deadline would be UINT64_MAX or later.
  */
 TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       uint64_t delay_ns);
 
 /*
- * Sets a timeout to expire at `deadline_ns` on the loop's clock, or moves it there if it is set
- * already. If that time has passed, it expires in the next turn. Returns -ERANGE for UINT64_MAX.
+ * Sets a timeout to expire at `deadline_ns` on the loop's clock. If it is set already, it is moved.
+ * If the deadline has passed, the timeout expires in the next turn. Returns -ERANGE if
+ * `deadline_ns` is UINT64_MAX.
  *
- * To compute a deadline in the handler of a socket, add to timerhub_loop_update(). There,
- * timerhub_loop_now() is still the time at which the loop began to wait.
+ * In the handler of a socket, compute the deadline from timerhub_loop_update() and not from
+ * timerhub_loop_now(), which still returns the time before the wait.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
 
-/* Stops a timeout, which stays added and may be set again. Returns 1 if it was set, else 0. */
+/*
+ * Stops a timeout, so that it does not expire. It stays added and can be set again. Returns 1 if it
+ * was set, otherwise 0.
+ */
 TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
                                        struct timerhub_timeout *timeout);
 
-/* Returns 1 if the timeout is added to a loop, and 0 if it is not or is NULL. */
+/* Returns 1 if the timeout is added to a loop, and 0 if it is not, or if `timeout` is NULL. */
 TIMERHUB_API int timerhub_timeout_is_added(const struct timerhub_timeout *timeout);
 
-/* Returns 1 if the timeout is set, and 0 if it is not or is NULL. */
+/* Returns 1 if the timeout is set, and 0 if it is not, or if `timeout` is NULL. */
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*
- * Returns the deadline of a timeout, or UINT64_MAX if it is not set. If timerhub_timeout_set() has
- * set it, the deadline is a little too early until the loop next reads its clock and corrects it;
- * timerhub_loop_update() does so at once.
+ * Returns the deadline of a timeout, or UINT64_MAX if it is not set. After timerhub_timeout_set()
+ * the result is a little too early until the loop next reads its clock, because the delay was added
+ * to the time of the last reading. timerhub_loop_update() corrects it at once.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
 /* ---- inline ---- */
 
 /*
- * Defined where timerhub_timeout_set(), timerhub_timeout_set_at() and timerhub_timeout_stop() are
- * compiled into the caller. The inline versions check the loop and the thread, handle the frequent
- * cases, and leave the others to the library's functions. To call such a function directly, put its
- * name in parentheses: (timerhub_timeout_set)(...).
+ * Defined if timerhub_timeout_set(), timerhub_timeout_set_at() and timerhub_timeout_stop() are
+ * inlined into the caller. The inline versions check the loop and the thread, handle the frequent
+ * cases, and call the library's functions for all others. To call a library's function directly,
+ * put its name in parentheses: (timerhub_timeout_set)(...).
  */
 #if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 #define TIMERHUB_LOOP_INLINE 1
@@ -340,23 +364,24 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
- * The beginning of struct timerhub_loop, which the inline calls read and write. Only the library
- * may use its members; they are part of the ABI.
+ * The first members of struct timerhub_loop, which the inline calls read and write. Only the
+ * library may use them. They are part of the ABI.
  */
 struct timerhub_loop_front {
-	uint64_t base_ns;      /* time that the loop last read; a delay is added to it */
+	uint64_t base_ns;      /* when the loop last read its clock; delays are added to it */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
-	uint64_t thread;       /* number of the thread that the loop belongs to; 0: none yet */
+	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many entries of `fresh` are used. When all 64 are, the inline timerhub_timeout_set()
-	 * calls the library, which reads the clock. With a manual hub this is always 64, so that
-	 * each set calls the library. In a manual loop it is always 65: base_ns is exact there, so
-	 * a deadline needs no later correction and no entry.
+	 * How many entries of `fresh` are used. If all 64 are, the inline timerhub_timeout_set()
+	 * calls the library, which reads the clock and so empties the array. If the loop has a
+	 * manual hub, it is always 64, so that each set calls the library. If the loop itself is
+	 * manual, it is always 65: base_ns is exact then, so no deadline needs a correction.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * timeouts that were set by a delay since base_ns was read, whose deadlines are too early
+	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
+	 * too early, because the delay was added to the time of that reading.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
@@ -371,7 +396,10 @@ struct timerhub_loop_front {
 #define TIMERHUB_LOOP_BYTE(value) ((uint8_t)(value))
 #endif
 
-/* Returns a number that identifies the calling thread: its thread pointer, by one instruction. */
+/*
+ * Returns a number that identifies the calling thread. It is the thread pointer, because one
+ * instruction can read that.
+ */
 static inline uint64_t timerhub_loop_thread(void)
 {
 	uint64_t thread;
@@ -385,8 +413,9 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Returns whether the loop belongs to the calling thread, and the timeout to the loop; either may
- * be NULL. If it returns 0, the library's function has to decide whether the call is an error.
+ * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Both may be
+ * NULL. If it returns 0, the caller must use the library's function, which decides whether that is
+ * an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_relay: delayed tasks for many machines, kept in Redis (7.0 or later) or Valkey (8 or
- * later). The manual is timerhub-relay(7); timerhub-relay(5) has the keys and functions.
+ * later). The manual is timerhub-relay(7); timerhub-relay(5) describes the keys and functions in
+ * Redis.
  *
- * Any process can put, cancel and move tasks. Each task that is due goes to one process that takes
- * tasks, and it comes again after its lease unless it is acknowledged. At least one process must
- * serve the queue, which means that it makes tasks available when they are due: every process that
- * takes does so, and so does `timerhub-relay run`. When a call has returned 0, Redis has the
- * change, and Redis's persistence decides whether it can still be lost.
+ * Any process can put, cancel and move tasks. Each task that is due is given to one process that
+ * takes tasks. That process answers by done, retry or park. If it does not do so within a time that
+ * is called the lease, somebody else is given the task. At least one process must serve the queue,
+ * which means that it makes tasks available when they are due. Every process that takes tasks does
+ * that, and so does `timerhub-relay run`. When a call has returned 0, Redis has the change. Whether
+ * the change can still be lost depends on how Redis saves its data.
  *
- * A call returns 0 or a count, or a negative errno, and then has written no output. Any thread may
- * make any call, but no signal handler may. In a forked child every call returns -EOWNERDEAD, and
- * close only closes the child's descriptors. Times are in nanoseconds on the CLOCK_REALTIME of
- * Redis's machine, and are rounded up to microseconds.
+ * A call returns 0 or a count. If it fails, it returns a negative errno and has written no output.
+ * Any thread may make any call, but no signal handler may. In a forked child every call returns
+ * -EOWNERDEAD, and close only closes the child's descriptors. Times are in nanoseconds on the
+ * CLOCK_REALTIME of Redis's machine, and are rounded up to microseconds.
  *
- * Every call that asks Redis can return these errors; "network errors" below means them. Nothing
- * has changed, except that after -ETIMEDOUT Redis may have made the change:
- *   -ETIMEDOUT      the server, or its replicas, did not answer in time
- *   -ECONNREFUSED, -EHOSTUNREACH, ...   the server could not be reached
- *   -EROFS          it accepts no changes: it is a replica, is loading, or has too few replicas
- *   -EACCES         it refuses the password, a right or a certificate
- *   -EOPNOTSUPP     it is older than Redis 7.0, or of another kind than the address says, or a
- *                   later version of the library has changed the layout of the queue
- *   -ENOSPC, -EIO   its memory is full, or it cannot write to its disk
- *   -EBADMSG        a key of the queue has a value of another type
- *   -EPROTO         its replies are not those of Redis
- *   -ENOMEM, -EMFILE, -ENFILE   this process has no memory or descriptor left, or the server
- *                   accepts no more clients
+ * Every call that asks Redis can fail with one of the following errors, which the comments below
+ * call "network errors". Nothing has changed then, except that after -ETIMEDOUT Redis may have made
+ * the change:
+ *   -ETIMEDOUT: the server, or its replicas, did not answer in time
+ *   -ECONNREFUSED, -EHOSTUNREACH, ...: the server could not be reached
+ *   -EROFS: the server accepts no changes, because it is a replica, is loading its data, or has too
+ *     few replicas
+ *   -EACCES: the server refuses the password, a right or a certificate
+ *   -EOPNOTSUPP: the server is older than Redis 7.0, or of another kind than the address says, or a
+ *     later version of the library has changed the layout of the queue
+ *   -ENOSPC, -EIO: the server's memory is full, or it cannot write to its disk
+ *   -EBADMSG: a key of the queue has a value of another type
+ *   -EPROTO: the server's replies are not those of Redis
+ *   -ENOMEM, -EMFILE, -ENFILE: this process has no memory or descriptor left, or the server accepts
+ *     no more clients
  */
 #ifndef TIMERHUB_RELAY_H
 #define TIMERHUB_RELAY_H
@@ -38,103 +42,119 @@
 extern "C" {
 #endif
 
-/* One queue, opened by one process, for all of its threads. */
+/* A queue of tasks in Redis, as one process has opened it for all of its threads. */
 struct timerhub_relay;
 
-#define TIMERHUB_RELAY_ID_BYTES 65       /* size of an id of at most 64 bytes, and its NUL */
-#define TIMERHUB_RELAY_DELIVERY_BYTES 48 /* size of the name of a delivery, and its NUL */
+#define TIMERHUB_RELAY_ID_BYTES 65       /* space for an id of at most 64 bytes and its NUL */
+#define TIMERHUB_RELAY_DELIVERY_BYTES 48 /* space for the name of a delivery and its NUL */
 
 /*
- * A task as timerhub_relay_take() has delivered it. The data stays valid until the task is
- * released, or until done, retry or park has returned 0, -ESTALE or -ENOENT.
+ * A task as timerhub_relay_take() delivers it. Its data stays valid until the task is released, or
+ * until done, retry or park has returned 0, -ESTALE or -ENOENT.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES]; /* names this delivery of the task */
 	uint64_t due_ns;                              /* on CLOCK_REALTIME of Redis's machine */
-	uint64_t attempts;                            /* deliveries so far, this one included */
+	uint64_t attempts; /* how often the task was delivered so far, this time included */
 	const void *data;
 	size_t data_len;
 	uint64_t interval_ns; /* 0: the task is not periodic */
-	uint64_t periods;     /* 1, plus the periods that passed while nobody took the task */
+	uint64_t periods;     /* 1, plus the periods that passed while nobody took it */
 	uint64_t reserved[6];
 };
 
 /*
- * A flag of timerhub_relay_open(): serve the queue from then on, even if this process never takes.
+ * A flag for timerhub_relay_config: serve the queue from the time it is opened, even if this
+ * process never takes a task.
  */
 #define TIMERHUB_RELAY_SERVE (1u << 0)
 
 /*
- * A flag of timerhub_relay_open(): take without serving, because other processes serve the queue.
+ * A flag for timerhub_relay_config: never serve the queue, even if this process takes tasks,
+ * because other processes serve it.
  */
 #define TIMERHUB_RELAY_NO_SERVE (1u << 1)
 
 /*
- * A flag of a put. If a task with this id still waits, it gets the new time and data and 0
- * attempts. If the id's task has ended, the id is used again at once, instead of after past_us.
+ * A flag for a put. If a task with this id is still waiting, it gets the new time and data, and its
+ * attempts are counted from 0 again. If a task with this id has ended, the id can be used again at
+ * once. Without the flag, it can be used again only when past_us, a setting of the queue, has
+ * passed since the put.
  */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
-/* How to open a queue. A field that is 0 has its default. */
+/* Describes a queue to timerhub_relay_open(). A field that is 0 has its default. */
 struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
 	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
-	 * The server's address: "redis://[user:password@]host[:port][/db]", "unix:/path",
-	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]" or
-	 * "cluster://[user:password@]host[:port][+host...]"; NULL means redis://127.0.0.1. With TLS
-	 * it begins with rediss://, sentinels:// or clusters://. Several addresses with commas
-	 * between them are independent masters, which all processes must give in the same order.
-	 * "@PATH" stands for the first line of a file.
+	 * The server's address, which has one of these forms; NULL means redis://127.0.0.1:
+	 * - "redis://[user:password@]host[:port][/db]"
+	 * - "unix:/path"
+	 * - "sentinel://[user:password@]host[:port][+host...]/master[/db]"
+	 * - "cluster://[user:password@]host[:port][+host...]"
+	 * - "rediss://", "sentinels://" or "clusters://" in place of these, for TLS
+	 * - several addresses with commas between them: independent masters, which all processes
+	 *   must give in the same order
+	 * - "@PATH": the address is the first line of that file
 	 */
 	const char *redis;
-	const char *consumer; /* this process's name in Redis; NULL: the library makes one */
+	const char *consumer; /* this process's name in Redis; NULL: the library makes one up */
 	uint64_t timeout_ns;  /* timeout of each call, at most the queue's past_us; 0: 5 s */
-	uint64_t horizon_ns;  /* longest sleep of the relay that polls first; 0: 10 s */
-	uint64_t grace_ns;    /* by how much the next polls later, doubled for each; 0: 100 ms */
-	uint32_t batch;       /* most tasks that one poll makes available, at most 1,000; 0: 128 */
-	uint32_t replicas;    /* how many must have a change before its call returns; at most 100 */
+	uint64_t horizon_ns;  /* longest time between two polls of the first relay; 0: 10 s */
+	uint64_t grace_ns;    /* how much later the next relay polls, doubled for each; 0: 100 ms */
+	uint32_t batch;       /* most tasks that one poll makes available, up to 1,000; 0: 128 */
+	uint32_t replicas; /* replicas that must have a change before its call returns; up to 100 */
 };
 
 /*
- * Counters of a queue and of this process. A relay is a process that serves the queue; it polls
- * Redis when the next task is due, and when a wake-up message of another process asks for it.
+ * Counters of a queue, and of what this process does with it. A relay is a process that serves the
+ * queue. It polls Redis when the next task is due, and when another process wakes it by a message.
  */
 struct timerhub_relay_stats {
-	/* The first ten are about the queue, and are asked of Redis. */
-	uint64_t waiting;  /* tasks that wait for their time */
-	uint64_t ready;    /* tasks that are due, those that somebody has taken included */
-	uint64_t taken;    /* tasks that somebody has taken and not answered */
-	uint64_t parked;   /* tasks set aside, by a park or because their attempts are used up */
-	uint64_t past;     /* ids of ended tasks that a put still refuses */
-	uint64_t relays;   /* processes that serve the queue */
-	uint64_t promoted; /* tasks that all relays have made available, since the queue exists */
-	uint64_t leases_over; /* deliveries that were repeated because their lease was over */
+	/* The first ten counters are about the queue, and come from Redis. */
+	uint64_t waiting; /* tasks that are not due yet */
+	uint64_t ready;   /* tasks that are due, including those that somebody has taken */
+	uint64_t taken;  /* tasks that somebody has taken and not answered by done, retry or park */
+	uint64_t parked; /* tasks set aside by a park or after their last attempt */
+	uint64_t past;   /* ids of ended tasks that cannot be used again yet */
+	uint64_t relays; /* processes that serve the queue */
+	uint64_t promoted;    /* tasks that relays have made available since the queue exists */
+	uint64_t leases_over; /* tasks that were delivered again because their lease was over */
 	uint64_t parked_ever; /* tasks that were parked since the queue exists */
-	uint64_t orphans;     /* ids and entries of other programs in the queue's keys */
-	/* From here on: what this process has done since it opened the queue. */
-	uint64_t put;       /* puts that returned 0 */
-	uint64_t cancelled; /* cancels that returned 0 */
-	uint64_t moved;     /* moves that returned 0 */
-	uint64_t delivered; /* tasks that it has taken */
-	uint64_t done;      /* calls of done that returned 0 */
-	uint64_t retried;   /* retries that returned 0 */
-	uint64_t looks;     /* how often it has polled the queue as a relay; 0: it does not serve */
-	uint64_t looks_empty; /* polls that found no due task */
-	uint64_t bells;       /* wake-up messages that it has received as a relay */
-	uint64_t rank;        /* among the relays of the first server; that of rank 0 polls first */
-	uint64_t connects;    /* connections for calls that it has made */
-	uint64_t in_doubt;    /* calls that it has sent again because the connection was lost */
-	/* How late the tasks were that it made available; buckets as in struct timerhub_stats. */
+	uint64_t orphans;     /* ids and entries in the queue's keys that have no task */
+	/*
+	 * `put` and the counters that follow say what this process has done since it opened the
+	 * queue.
+	 */
+	uint64_t put;         /* puts that returned 0 */
+	uint64_t cancelled;   /* cancels that returned 0 */
+	uint64_t moved;       /* moves that returned 0 */
+	uint64_t delivered;   /* tasks that this process has taken */
+	uint64_t done;        /* calls of done that returned 0 */
+	uint64_t retried;     /* retries that returned 0 */
+	uint64_t looks;       /* how often it has polled as a relay; 0: it does not serve */
+	uint64_t looks_empty; /* polls that found no task that was due */
+	uint64_t bells;       /* messages that woke it as a relay */
+	uint64_t rank;     /* its position among the first server's relays; number 0 polls first */
+	uint64_t connects; /* connections that it has made for calls */
+	uint64_t in_doubt; /* calls sent again because the connection was lost */
+	/*
+	 * How late the tasks were when this process made them available, as a histogram with the
+	 * same buckets as in struct timerhub_stats.
+	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* The last two are about the queue again. */
-	uint64_t parked_cut; /* parked tasks that dead_max has cut off, so nobody can revive them */
+	/* `parked_cut` and `paused` are about the queue, like the first ten counters. */
+	uint64_t parked_cut; /* parked tasks that dead_max removed; nobody can revive them */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
 };
 
-/* What is kept if a server or its machine fails, best last. timerhub-relay(7) has the details. */
+/*
+ * What is kept of the tasks if a server or its machine fails, best last. timerhub-relay(7) has the
+ * details.
+ */
 enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* the server does not show its configuration */
 	TIMERHUB_RELAY_KEEPS_NOTHING = 1,  /* the server has no persistence */
@@ -143,7 +163,7 @@ enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_ALL = 4,      /* the server's AOF has appendfsync `always` */
 };
 
-/* What timerhub_relay_check() finds wrong; each is a bit of its report's `faults`. */
+/* The faults that timerhub_relay_check() can find. Each is a bit of `faults` in the report. */
 enum timerhub_relay_fault {
 	TIMERHUB_RELAY_FAULT_UNSERVED = 1, /* no relay serves the queue */
 	TIMERHUB_RELAY_FAULT_OVERDUE = 2,  /* a task is overdue by more than 5 s */
@@ -154,130 +174,137 @@ enum timerhub_relay_fault {
 	TIMERHUB_RELAY_FAULT_AWAY = 64,    /* one of several servers does not answer */
 };
 
-/* What timerhub_relay_check() has found out. */
+/* The report of timerhub_relay_check(). */
 struct timerhub_relay_report {
 	uint32_t keeps;        /* a value of enum timerhub_relay_keeps */
 	uint32_t replicas;     /* how many replicas are connected */
 	uint32_t replicas_min; /* min-replicas-to-write; 0: a cut-off master accepts changes */
 	uint32_t evicts;       /* 1 if Redis may evict tasks (maxmemory-policy allkeys-*), else 0 */
 	uint64_t tasks;        /* how many records of tasks Redis has */
-	uint64_t placed; /* tasks that wait or are due; differs from `tasks` if there is a fault */
-	uint64_t round_trip_ns; /* the shortest measured; grace_ns should be 4 times as long */
+	uint64_t placed;       /* tasks that wait or are due; a fault if it is not `tasks` */
+	uint64_t round_trip_ns; /* the shortest one measured; grace_ns should be 4 times that */
 	const char *fault;      /* a constant text about the first fault; NULL: there is none */
-	uint64_t relays; /* processes that serve the queue and have polled in time; 0 is a fault */
+	uint64_t relays;     /* processes that serve the queue and polled in time; 0 is a fault */
 	uint64_t overdue_ns; /* how long the earliest task is overdue; more than 5 s is a fault */
-	uint64_t faults;     /* all faults, a bit of enum timerhub_relay_fault for each */
+	uint64_t faults;     /* all faults, as bits of enum timerhub_relay_fault */
 	uint64_t reserved[5];
 };
 
 /*
- * Opens a queue, and creates it if it does not exist. Its name has 1 to 64 characters of A-Z, a-z,
- * 0-9, '_', '.' and '-'. `config` may be NULL.
- *
- * Returns -EINVAL or -E2BIG if the name or the config is wrong, -EEXIST if the queue was created
- * with other servers or in another order, -EAGAIN if no thread can be started, and -EOPNOTSUPP if
- * an address asks for TLS and the library was built without it, or if a later version has written
- * the queue. Network errors are returned too, but not -ETIMEDOUT.
+ * Opens a queue, and creates it if it does not exist. Its name has 1 to 64 characters, each of A-Z,
+ * a-z, 0-9, '_', '.' or '-'. `config` may be NULL for the defaults. The call can fail with a
+ * network error except -ETIMEDOUT, or with one of these:
+ *   -EINVAL, -E2BIG: the name or the config is wrong.
+ *   -EEXIST: the queue was created with other servers, or with the same in another order.
+ *   -EAGAIN: no thread can be started.
+ *   -EOPNOTSUPP: an address asks for TLS and the library was built without it, or a later version
+ *     of the library has changed the queue.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
 
 /*
- * Ends the taking of tasks in this process: takes still return what was read from Redis before, and
- * then -ESHUTDOWN. All other calls go on to work. It cannot be undone. `relay` may be NULL.
+ * Stops this process from taking further tasks, so that its threads can end. timerhub_relay_take()
+ * still returns the tasks that were read from Redis before, and then -ESHUTDOWN. All other calls
+ * still work. A stop cannot be undone. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. Takes that wait return -ESHUTDOWN, but no other call may run or begin, so call
- * timerhub_relay_stop() and join the threads that take before. A task that was taken and not
- * answered comes again after its lease. `relay` may be NULL.
+ * Closes a queue. A take that is waiting returns -ESHUTDOWN, but no other call may be running or
+ * begin. So first call timerhub_relay_stop() and join the threads that take tasks. A task that was
+ * taken, and not answered by done, retry or park, is delivered again after its lease. `relay` may
+ * be NULL.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor for an event loop. It is readable when a take would not block, and sometimes
- * when there is nothing to take. Do not read or close it.
+ * Returns a descriptor for an event loop. It is readable when timerhub_relay_take() would return
+ * without waiting, and sometimes when there is no task. Do not read or close it.
  *
- * After this call, and whenever a take with timeout_ns 0 has returned 0, the library reads one task
- * in advance, whose lease begins then.
+ * From this call on, the library reads one task in advance: at once, and whenever a take with
+ * timeout 0 has found none. The lease of that task begins when it is read.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due when `when_ns` have passed, or at that time with TIMERHUB_ABSOLUTE; with
- * TIMERHUB_NEVER it waits for a move. If `id` is NULL, the library makes one. It is stored in
- * `ret_id`, which has TIMERHUB_RELAY_ID_BYTES bytes or is NULL. A repeated put of one id changes
- * nothing, so the call can be repeated after -ETIMEDOUT.
- *
- * Returns -EEXIST if the id's task is live, -EALREADY if it has ended and was put less than past_us
- * ago, -EAGAIN if the queue has tasks_max tasks, -EMSGSIZE if the data is longer than data_max,
- * -ERANGE if the time is beyond 2^53 us, -EINVAL, or a network error.
+ * Puts a task, which is due in `when_ns`, or with TIMERHUB_ABSOLUTE at that time. With
+ * TIMERHUB_NEVER it waits until it is moved. If `id` is NULL, the library makes one up. The id is
+ * stored in `ret_id`, which is NULL or has space for TIMERHUB_RELAY_ID_BYTES bytes. After
+ * -ETIMEDOUT call it again with the same id, because a second put of the same id changes nothing.
+ * Other errors are a network error or one of these:
+ *   -EEXIST: a task with this id is live.
+ *   -EALREADY: a task with this id has ended, and was put less than past_us ago.
+ *   -EAGAIN: the queue has tasks_max tasks.
+ *   -EMSGSIZE: the data is longer than data_max.
+ *   -ERANGE: the time is beyond 2^53 us.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
                                     char *ret_id);
 
 /*
- * Cancels a task: after a 0 it is never delivered, even if it was due already.
+ * Cancels a task. If it returns 0, the task is never delivered, even if it was due already.
  *
- * Returns -EBUSY if somebody has taken it, -ENOENT if it has ended or was never put, or a network
- * error. -ETIMEDOUT is also returned if the library had to send the cancel again and then found the
- * task taken or gone, because the first sending may have cancelled it.
+ * Returns -EBUSY if somebody has taken the task, -ENOENT if it has ended or was never put, or a
+ * network error. If the connection was lost, the library sends the cancel again. If it finds the
+ * task taken or gone then, it returns -ETIMEDOUT, because the first attempt may have cancelled the
+ * task.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Gives a task that nobody has taken a new time; after a 0 it is delivered at that time only.
- * Returns the errors of timerhub_relay_cancel(), or -ERANGE.
+ * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered at the
+ * new time and not at the old one. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
 
 /*
- * Takes the earliest task that is due, and waits for one for up to `timeout_ns`, or without limit
- * if that is UINT64_MAX. With 0 it asks each server once; in a program that has the descriptor of
- * timerhub_relay_fd() it gives up on a server after 100 ms.
+ * Takes the task that has been due for longest. If none is due, it waits for one for up to
+ * `timeout_ns`, or without limit if that is UINT64_MAX. With timeout 0 it asks each server once; if
+ * the program uses timerhub_relay_fd(), it waits for a server's answer for at most 100 ms.
  *
- * Returns 1 if it has taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is stopped and
- * has no task left, or is being closed. Only with a timeout of 0 it returns network errors;
- * otherwise it connects again while it waits.
+ * Returns 1 if it has taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is being
+ * closed, or is stopped and has no task left. It returns network errors only if the timeout is 0.
+ * Otherwise it keeps waiting, and connects again.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Ends a task: it is never delivered again, or if it is periodic, it waits for its next period.
- * Returns -ESTALE if it was delivered again, moved or put again since, -ENOENT if it has ended, or
- * a network error.
+ * Ends a task that this process has taken, because its work is done. It is not delivered again; a
+ * periodic task waits for its next period. Returns -ESTALE if the task was delivered again, moved
+ * or put again meanwhile, -ENOENT if it has ended, or a network error.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Gives a task back, to be delivered again in `delay_ns`, or to be parked if its attempts are used
- * up. Returns the errors of timerhub_relay_done(), or -ERANGE.
+ * Gives a task back, so that it is delivered again in `delay_ns`. If it has used up its attempts,
+ * it is parked. Returns the errors of timerhub_relay_done(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task that no attempt can do: it is not delivered until an operator revives it. `reason`
- * is any number, which timerhub_relay_each() reports. Returns the errors of timerhub_relay_done().
+ * Parks a task, because trying again would not help: it is not delivered until an operator revives
+ * it. `reason` is any number, which timerhub_relay_each() shows. Returns the errors of
+ * timerhub_relay_done().
  */
 TIMERHUB_API int timerhub_relay_park(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task, uint32_t reason);
 
 /*
- * Begins the lease of a task again. Returns -ESTALE if the task has ended or somebody else has got
- * it, or a network error.
+ * Prolongs the time in which nobody else gets a task: its lease begins again. Returns -ESTALE if
+ * the task has ended or somebody else has got it, or a network error.
  */
 TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Frees the data of a task without an answer to Redis, so that the task comes again after its
- * lease. Make no other call with this `task` afterwards. Returns -ENOENT if it was answered or
+ * Frees the data of a task and tells Redis nothing, so the task is delivered again after its lease.
+ * Make no other call with this `task` afterwards. Returns -ENOENT if the task was answered or
  * released before.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
@@ -285,7 +312,7 @@ TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
 
 /* ---- many changes at once ---- */
 
-/* The kinds of a change. */
+/* The kinds of change that struct timerhub_relay_change can describe. */
 enum timerhub_relay_op {
 	TIMERHUB_RELAY_PUT = 1,
 	TIMERHUB_RELAY_CANCEL = 2,
@@ -295,40 +322,43 @@ enum timerhub_relay_op {
 	TIMERHUB_RELAY_PARK = 6,
 };
 
-/* A change of a task. What its `op` does not use, and what is reserved, must be 0. */
+/*
+ * Describes one change of a task. Fields that its `op` does not use, and reserved ones, must be 0.
+ */
 struct timerhub_relay_change {
-	uint32_t op;      /* an enum timerhub_relay_op */
-	uint32_t flags;   /* TIMERHUB_RELAY_REPLACE of a put, TIMERHUB_ABSOLUTE of a put or move */
-	const char *id;   /* of a put, cancel or move; if a put has NULL, the library makes one */
-	uint64_t when_ns; /* of a put or move; the delay of a retry */
-	uint64_t interval_ns; /* of a put; if it is not 0, the task is periodic */
-	const void *data;     /* of a put */
+	uint32_t op;    /* an enum timerhub_relay_op */
+	uint32_t flags; /* TIMERHUB_RELAY_REPLACE for a put, TIMERHUB_ABSOLUTE for a put or move */
+	const char *id; /* the task; NULL for a put: the library makes an id up */
+	uint64_t when_ns;     /* the time for a put or move, or the delay for a retry */
+	uint64_t interval_ns; /* for a put: the period; 0: the task is not periodic */
+	const void *data;     /* for a put */
 	size_t data_len;
-	const struct timerhub_relay_task *task; /* to end by done, retry or park */
-	uint32_t reason;                        /* of a park */
-	int32_t result;  /* is written: what the call for this change alone would return */
-	char ret_id[72]; /* is written by a put whose result is 0: the task's id */
+	const struct timerhub_relay_task *task; /* the task for done, retry or park */
+	uint32_t reason;                        /* for a park */
+	int32_t result;  /* output: what the call for this change alone would return */
+	char ret_id[72]; /* output of a put whose result is 0: the task's id */
 	uint64_t reserved[4];
 };
 
 /*
- * Puts many tasks in a few round trips. The `op` of each change is 0 or TIMERHUB_RELAY_PUT. Each is
- * a put of its own and may fail alone; its result is in `result`. Returns how many have the result
- * 0, or the first error if none was sent.
+ * Puts many tasks in a few round trips. The `op` of each change is 0 or TIMERHUB_RELAY_PUT. Each
+ * put can fail alone, and its result is stored in its `result`. Returns how many of them have the
+ * result 0, or the first error if none was sent.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Ends many tasks in a few round trips. Each change has a `task`, and its `op` is 0 or
- * TIMERHUB_RELAY_DONE. Results as timerhub_relay_put_many().
+ * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. Each change has a
+ * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. It returns what timerhub_relay_put_many() would
+ * return.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
 
 /*
  * Cancels many tasks in a few round trips. Each change has an `id`, and its `op` is 0 or
- * TIMERHUB_RELAY_CANCEL. Results as timerhub_relay_put_many().
+ * TIMERHUB_RELAY_CANCEL. It returns what timerhub_relay_put_many() would return.
  */
 TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
                                             struct timerhub_relay_change *changes, unsigned count);
@@ -336,20 +366,19 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
 /* ---- without waiting ---- */
 
 /*
- * Begins up to 1,024 changes of any kind and does not wait for them, so that an event loop can call
- * it. The changes and what they point at are copied. If it returns 0, each change has one
- * completion with `tag`, unless the relay is closed first. The data of a task that a change ends
- * stays valid until that completion is taken.
- *
- * After an error no change has begun. Returns -EAGAIN if there would be more than 1,024 changes
- * whose completion nobody has taken, -E2BIG if these alone are more, and -EMSGSIZE, -ERANGE or
- * -EINVAL if one of them is wrong.
+ * Begins up to 1,024 changes of any kind without waiting for Redis, so that an event loop can call
+ * it. The changes, and what they point at, are copied. If it returns 0, each change gets one
+ * completion with `tag`, unless the relay is closed first. If a change ends a task, the task's data
+ * stays valid until you have taken the completion. If it fails, no change has begun:
+ *   -EAGAIN: there would be more than 1,024 changes whose completions nobody has taken.
+ *   -E2BIG: `count` alone is more than 1,024.
+ *   -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,
                                        uint64_t tag);
 
-/* The result of one submitted change. */
+/* The result of one change that timerhub_relay_submit() has begun. */
 struct timerhub_relay_completion {
 	uint64_t tag;   /* what the submit was given */
 	uint32_t index; /* the change's index in the array of the submit */
@@ -358,71 +387,75 @@ struct timerhub_relay_completion {
 	uint64_t reserved[2];
 };
 
-/* Stores up to `max` completions in `ret`, and returns how many; never waits. */
+/* Takes up to `max` completions, stores them in `ret`, and returns how many. It never waits. */
 TIMERHUB_API int timerhub_relay_completions(struct timerhub_relay *relay,
                                             struct timerhub_relay_completion *ret, unsigned max);
 
 /*
- * Returns a descriptor to poll, which is readable while completions wait to be taken. Do not read
- * or close it. Returns -EMFILE or -ENFILE if there is no descriptor left.
+ * Returns a descriptor that is readable while completions wait. Poll it, but do not read or close
+ * it. Returns -EMFILE or -ENFILE if no descriptor is left.
  */
 TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
 
 /* ---- the queue ---- */
 
 /*
- * Pauses the queue until timerhub_relay_resume(): nobody in any process gets a task, while puts,
- * cancels and moves go on. A taker keeps what it has, or has read in advance. Returns 0 or a
+ * Pauses the queue: until timerhub_relay_resume() no process is given a task, but puts, cancels and
+ * moves still work. A process keeps tasks that it has taken or read in advance. Returns 0 or a
  * network error.
  */
 TIMERHUB_API int timerhub_relay_pause(struct timerhub_relay *relay);
 
-/* Ends a pause, so that what is due is delivered. Returns 0 or a network error. */
+/* Ends a pause, so that tasks that are due are delivered again. Returns 0 or a network error. */
 TIMERHUB_API int timerhub_relay_resume(struct timerhub_relay *relay);
 
-/* The states of a task, one of which timerhub_relay_each() lists. */
+/* The states of a task. timerhub_relay_each() lists the tasks in one of them. */
 enum timerhub_relay_which {
-	TIMERHUB_RELAY_WAITING = 0, /* due later, or due and not taken yet */
-	TIMERHUB_RELAY_TAKEN = 1,   /* delivered, and not answered yet */
+	TIMERHUB_RELAY_WAITING = 0, /* not due yet, or due and not taken yet */
+	TIMERHUB_RELAY_TAKEN = 1,   /* taken, and not answered yet by done, retry or park */
 	TIMERHUB_RELAY_PARKED = 2,  /* set aside by a park, or after its last attempt */
 };
 
-/* A task in the list of timerhub_relay_each(). */
+/* Describes a task to the function that timerhub_relay_each() calls. */
 struct timerhub_relay_info {
 	char id[72];
-	char holder[128];     /* config.consumer of the process that has taken it; else empty */
+	char holder[128];     /* config.consumer of the process that has taken it, or "" */
 	uint64_t due_ns;      /* TIMERHUB_NEVER: the task waits for a move */
-	uint64_t since_ns;    /* when it was put, taken or touched, or parked */
-	uint64_t attempts;    /* deliveries so far */
+	uint64_t since_ns;    /* when it was put, taken, touched or parked */
+	uint64_t attempts;    /* how often it was delivered so far */
 	uint64_t interval_ns; /* 0: the task is not periodic */
 	uint64_t data_len;
 	uint32_t which;  /* its state, an enum timerhub_relay_which */
-	uint32_t reason; /* why it is parked; UINT32_MAX: no attempt was left */
+	uint32_t reason; /* why it is parked; UINT32_MAX: it had used up its attempts */
 	uint64_t reserved[4];
 };
 
-/* What timerhub_relay_each() calls for a task. Anything but 0 ends the list, and is its result. */
+/*
+ * The type of the function that timerhub_relay_each() calls for each task. If it returns something
+ * other than 0, the list ends, and timerhub_relay_each() returns that.
+ */
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 
 /*
  * Calls `fn` for each task that is in the state `which`, an enum timerhub_relay_which. `fn` may
- * make any call but close.
+ * make any call except close.
  *
- * Redis is asked in steps, so that it is never busy for long, and tasks change meanwhile: `fn` is
- * called for every task that stays in the state, and perhaps twice for a waiting one that becomes
- * due. Returns 0, what `fn` has returned, or a network error.
+ * Redis is asked in steps, so that it is never busy for long, and tasks can change meanwhile. `fn`
+ * is called for every task that stays in the state; it may be called twice for a waiting task that
+ * becomes due. Returns 0, what `fn` has returned, or a network error.
  */
 TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
                                      timerhub_relay_each_fn *fn, void *context);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
-/* the function has the name of the struct */
+/* The function has the same name as the struct, which C++ allows. */
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 /*
- * Stores the counters of the queue and of this process in *ret_stats. Returns 0 or a network error.
+ * Stores the counters of the queue, and of what this process has done, in *ret_stats. Returns 0 or
+ * a network error.
  */
 TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
@@ -432,10 +465,10 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Checks a queue: what each server at `redis` would keep if it failed, whether processes serve the
- * queue, and whether its keys agree with each other. Stores what it finds in *ret_report, and
- * changes nothing. If some of several servers do not answer, it reports that as a fault, and checks
- * the others.
+ * Checks a queue, and changes nothing: what each server at `redis` would keep if it failed, whether
+ * processes serve the queue, and whether its keys agree with each other. The findings are stored in
+ * *ret_report. If some of several servers do not answer, that is reported as a fault, and the
+ * others are checked.
  *
  * Returns 0 even if it has found faults. Returns -ENOENT if there is no such queue, -EINVAL if an
  * argument is wrong, or a network error other than -ETIMEDOUT if no server answers.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a program whose event loop is an io_uring: it polls a queue's eventfd in its own ring, and
- * gets a completion when events wait. Needs liburing 2.3 and Linux 5.13; C11 and C++17. The manual
- * is timerhub_uring(3).
+ * Helps a program whose event loop is an io_uring: the program polls a queue's eventfd in its own
+ * ring, and gets a completion when events wait. This needs liburing 2.3 and Linux 5.13. The header
+ * can be used from C11 and C++17. The manual is timerhub_uring(3).
  */
 #ifndef TIMERHUB_URING_H
 #define TIMERHUB_URING_H
@@ -17,9 +17,9 @@ extern "C" {
 #endif
 
 /*
- * Prepares a multishot poll of the queue's eventfd. Set the request's user_data afterwards. Call
- * timerhub_dispatch() or timerhub_drain() after each completion. There can be nothing to take then;
- * and if something is left, another completion follows.
+ * Prepares a request that polls the queue's eventfd again and again (a multishot poll). Set the
+ * request's user_data afterwards. After each completion call timerhub_dispatch() or
+ * timerhub_drain(), which may find no event. If they leave events, another completion follows.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {
@@ -27,10 +27,13 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * Returns true if this completion is the last one of the poll, so that it must be prepared again if
- * the program still wants it. The completion's `res` says why it has ended: it is 0 or more if the
- * completion queue was full, -ENOMEM if memory was short, -ECANCELED if the program cancelled it,
- * -EBADF if the queue was NULL or has been closed, and -EINVAL before Linux 5.13.
+ * Returns true if this completion is the last one of the poll. Prepare the poll again then, if the
+ * program still wants it. The completion's `res` says why the poll has ended:
+ *   0 or more: the completion queue was full.
+ *   -ENOMEM: memory was short.
+ *   -ECANCELED: the program cancelled the poll.
+ *   -EBADF: the queue is NULL or was closed.
+ *   -EINVAL: the kernel is older than Linux 5.13.
  */
 static inline bool timerhub_uring_ended(const struct io_uring_cqe *cqe)
 {

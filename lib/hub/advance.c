@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A manual hub has no owner thread. Whoever calls timerhub_advance() does the owner's work in it,
- * one thread at a time: `advancing` is odd while somebody does. And who must know that the owner's
- * pass has ended, in a manual hub or in another, waits for it here. It is tested by tests/service/
- * and tests/unit/test_hub_model.c.
+ * Implements timerhub_advance(). A manual hub has no owner thread, so the thread that calls
+ * timerhub_advance() does the owner's work. Only one thread can do so at a time: `advancing` is odd
+ * while one does. hub_wait_pass(), by which a thread waits until the owner has finished its round
+ * of work (its pass), is here too. Tested by tests/service/ and tests/unit/test_hub_model.c.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -15,19 +15,25 @@
 #include "base/invariant.h"
 #include "hub/hub.h"
 
-/* Begins to advance a manual hub. Returns false if another thread is advancing it. */
+/* Begins to advance a manual hub. Returns false if another thread is advancing it at the moment. */
 static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
-	/* [advance] From here on, this thread sees all that the previous pass has written. */
+	/*
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the last caller of timerhub_advance() has written.
+	 */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
-/* Ends the advance that hub_try_enter() has begun. */
+/* Ends an advance, so that another thread can advance the hub. */
 static void hub_leave(struct timerhub *hub)
 {
-	/* [advance] Whoever advances next, or waits for this pass, sees all that it has written. */
+	/*
+	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass(),
+	 * which see everything that this thread has written.
+	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
 	invariant(before % 2 == 1);
@@ -47,8 +53,8 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/*
-		 * The bell is cleared before the pass gets its number, so that a ring which is
-		 * meant for a later pass is not lost.
+		 * Clear the eventfd before the owner's round of work begins. If it were cleared
+		 * later, a wake-up that is meant for the next round could be lost.
 		 */
 		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
@@ -74,9 +80,16 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* [advance]: the next pass sees what this thread has stored before. */
+	/*
+	 * Add 0 in place of a load, because that cannot miss an advance that has begun. [advance]
+	 * The release pairs with hub_try_enter(): the next advance sees what this thread has
+	 * stored.
+	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
-	/* [advance]: when the pass has ended, this thread sees all that it has written. */
+	/*
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the advance has written.
+	 */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

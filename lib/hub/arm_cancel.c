@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that arm, re-arm, cancel and look at timers. Each checks its arguments, lets timer.c
- * decide, and does the work that the decision leaves. All but timerhub_cancel_sync() take no lock
- * and can be made in a signal handler.
+ * The calls that arm, re-arm and cancel timers, and that look at them. Each checks its arguments,
+ * lets timer.c decide what happens to the timer, and does the work that is left. All except
+ * timerhub_cancel_sync() take no lock and can be made in a signal handler.
  *
- * The slot of a cancelled timer goes to a stack of free slots at once, and may get a new timer
- * while the old one's entry is still in the schedule or in the inbox. For the owner that is the
- * same as a timer that has moved.
+ * The slot of a cancelled timer is free at once, and a new timer may get it while the old one's
+ * entry is still in the schedule or in the inbox. To the owner that looks like a timer that has
+ * moved.
  */
 #include <errno.h>
 
@@ -15,10 +15,13 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How many timers ahead timerhub_rearm_many() fetches a pair. */
+/* How many timers ahead timerhub_rearm_many() prefetches, so that several cache misses overlap. */
 #define SUBMIT_AHEAD 16
 
-/* Fetches the pair that a change will touch. A handle without a slot does no harm here. */
+/*
+ * Prefetches a timer's deadline and state, which the caller is about to change. An invalid handle
+ * does no harm, because a prefetch cannot fault.
+ */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
 	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
@@ -27,8 +30,8 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 /* ---- arm ---- */
 
 /*
- * Computes a deadline from a delay or a point in time. "Never" stays what it is. Returns 0 or
- * -ERANGE.
+ * Computes a deadline from a delay, or from a point in time if flags has TIMERHUB_ABSOLUTE.
+ * UINT64_MAX (never) stays UINT64_MAX. Returns 0 or -ERANGE.
  */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
@@ -43,13 +46,19 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the time from which a delay counts, and reads no clock for a point in time. */
+/*
+ * Returns the present time if a delay has to be added to it. For a point in time it returns 0,
+ * because the clock need not be read then.
+ */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
 }
 
-/* Checks a spec, except for its times, which arming_from() checks. Returns 0 or -EINVAL. */
+/*
+ * Checks everything in a spec except its times, which arming_from() checks. Returns 0, -EINVAL, or
+ * -E2BIG.
+ */
 static int spec_check(const struct timerhub_spec *spec)
 {
 	if (spec->size < sizeof(*spec) ||
@@ -60,8 +69,8 @@ static int spec_check(const struct timerhub_spec *spec)
 }
 
 /*
- * Turns a spec that spec_check() has accepted into what timer_arm() wants, and computes the
- * deadline. Returns 0, or -ERANGE if the deadline or the interval is too long.
+ * Converts a spec, which spec_check() has accepted, to the arguments of timer_arm(), and computes
+ * the deadline. Returns 0, or -ERANGE if the deadline or the interval is too long.
  */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
@@ -79,7 +88,7 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
-/* Arms a timer in a slot that the calling thread has taken. */
+/* Arms a timer in a slot that the calling thread has taken from the free slots. */
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
@@ -91,7 +100,10 @@ static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
 		hub_submit(hub, slot, outcome.left, pair);
 }
 
-/* Takes a slot and arms a timer in it. */
+/*
+ * Takes a free slot and arms a timer in it. Returns 0, or -EAGAIN if no slot is free because
+ * timers_max timers are live.
+ */
 static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
                                                          const struct timer_arming *arming,
                                                          timerhub_timer *ret_timer)
@@ -163,7 +175,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* The size is checked first, because spec_check() reads so many bytes. */
+		/* Check the size first, because spec_check() reads that many bytes. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -196,7 +208,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 		return result;
 	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
 	if (next == SLOT_NONE) {
-		/* Relaxed: the count is only shown. */
+		/* Relaxed, because this number is only shown in statistics. */
 		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken, taken);
 		return -EAGAIN;
 	}
@@ -206,7 +218,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		/* It cannot fail, because specs_check() has done the same. */
+		/* This cannot fail, because specs_check() has called it with the same arguments. */
 		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming);
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
@@ -215,7 +227,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-/* Checks the arguments of a re-arm, and computes the deadline. */
+/* Checks the arguments of a re-arm and computes the new deadline. Returns 0 or a negative errno. */
 static inline __attribute__((always_inline)) int rearm_check(const struct timerhub *hub,
                                                              uint64_t expires_ns, uint32_t flags,
                                                              uint64_t *ret_ns)
@@ -227,7 +239,7 @@ static inline __attribute__((always_inline)) int rearm_check(const struct timerh
 	return deadline_from(expires_ns, flags, now_if_relative(hub, flags), ret_ns);
 }
 
-/* Re-arms a timer in whatever phase it is, with all checks. */
+/* Re-arms a timer in any state, after checking all arguments. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -247,16 +259,19 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. The frequent case, a move of an armed timer to a later deadline, calls no
- * function: that would store registers on the stack, and the locked instruction of the
- * compare-and-swap would have to wait for these stores.
+ * Re-arms a timer. The most frequent case is an armed timer that moves to a later deadline. It
+ * calls no function, because a call would store registers on the stack, and the compare-and-swap (a
+ * locked instruction) would have to wait for these stores.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0, so hub_rearm() checks and refuses the call. */
+	/*
+	 * In a forked child the capacity is 0, so hub_rearm() is called, which refuses the call
+	 * there.
+	 */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -306,7 +321,10 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	return result;
 }
 
-/* Cancels a timer whose handle has no slot, or in a forked child. */
+/*
+ * Handles the rare cases of a cancel: the handle's slot number is invalid, or this is a forked
+ * child.
+ */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub_alive(hub))
@@ -319,17 +337,20 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub)
 		return -EINVAL;
-	/* In a forked child the capacity is 0. */
+	/*
+	 * In a forked child the capacity is 0, so hub_cancel_checked() is called, which refuses the
+	 * call.
+	 */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);
 }
 
-/* How many slots timerhub_cancel_many() puts back in one step. */
+/* How many slots timerhub_cancel_many() frees in one step. */
 #define CANCEL_BATCH 32
 
 /*
- * Cancels the first CANCEL_BATCH of the timers, or all if they are fewer. Returns how many were
- * live.
+ * Cancels the first CANCEL_BATCH of the timers, or all if there are fewer. Returns how many of them
+ * were live.
  */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
@@ -375,11 +396,14 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* After it this thread sees the cell of whoever has delivered the timer. */
+	/*
+	 * After the cancel this thread sees which thread, if any, is running the timer's callback.
+	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If it was already gone and this is its callback, another thread may have cancelled it and
-	 * wait for this very callback, so this thread must not wait for others.
+	 * If this is the timer's own callback, and another thread has cancelled the timer, that
+	 * thread may be waiting for this callback to end. So this one must not wait for others, or
+	 * both could wait for ever.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -400,7 +424,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
 	/*
-	 * Even a timer that has expired can have time left, if the wall clock was set back since.
+	 * Even a timer that has expired can have time left, if the wall clock was set back
+	 * meanwhile.
 	 */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
@@ -410,7 +435,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes the timer of a slot for timerhub_each(). Returns false if the program has none there.
+ * Describes the timer in a slot to the callback of timerhub_each(). Returns false if the slot is
+ * free, or has a timer that the program did not arm.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -424,13 +450,14 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the queue was there before the timer was armed, and [armed] has acquired
-		 * that. If the index has got another queue since, the timer has been cancelled, and
-		 * timer_change() fails.
+		 * Relaxed order is enough. The queue was there before the timer was armed, and the
+		 * acquire load [armed] in timer_read() has made that visible. If another queue has
+		 * got this index since, the timer has been cancelled, and timer_change() fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * It is checked by a CAS, because a load could be done before those of
+		 * Check that the timer is still the same. This is a compare-and-swap that changes
+		 * nothing, and not a load, because a load could be reordered before those of
 		 * timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));

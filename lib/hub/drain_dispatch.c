@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How consumers get events: drain and dispatch, and wait_stop.c for those that block. Any thread
- * can call them.
+ * How consumers get events: timerhub_drain() and timerhub_dispatch(). wait_stop.c has the calls
+ * that block. Any thread can call them.
  *
- * Each takes handles from the queue's outbox and lets timer_deliver() decide whether the timer
- * still has an event to deliver. The slot of a one-shot that was delivered goes to a stack of free
- * slots at once. A thread that dispatches says in a cell of its own whose callback it runs, because
- * timerhub_cancel_sync() waits for it.
+ * Each call takes timer handles from the queue's outbox. For each, timer_deliver() decides whether
+ * the timer still has an event to deliver. The slot of a one-shot that was delivered is freed at
+ * once. A thread that dispatches writes into a cell of its own whose callback it runs, because
+ * timerhub_cancel_sync() waits for the end of that callback.
  */
 #include <errno.h>
 
@@ -17,13 +17,13 @@
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
-/* How many handles are taken at once, so that their cache misses overlap. */
+/* How many handles are taken at once. Their cache misses then overlap. */
 #define CONSUME_BATCH 32
 
 /*
- * Delivers the event of a handle. Returns false if its timer has none any more. If *ret_ended is
- * true, the timer has ended, and the caller must free its slot. It is always inlined, which saves
- * 12 instructions an event.
+ * Delivers the event of a handle. Returns false if the timer has no event any more. If *ret_ended
+ * is true, the timer has ended, and the caller must free its slot. It is always inlined, which
+ * saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -42,7 +42,10 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
-		/* The clock is read once, because it may be set back between two readings. */
+		/*
+		 * Read the clock only once, because a wall clock may be set back between two
+		 * readings.
+		 */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
 		outcome = timer_deliver(timers, &view, now_ns, hub->clock.goes_back, &count);
@@ -64,7 +67,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 	return true;
 }
 
-/* Fetches the pairs and records of the timers that are about to be delivered. */
+/* Prefetches the memory of the timers that are about to be delivered. */
 CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *handles,
                                  unsigned count)
 {
@@ -74,11 +77,11 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 	}
 }
 
-/* Counts what was delivered, and frees the slots of timers that have ended. */
+/* Counts the events that were delivered, and frees the slots of timers that have ended. */
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: the counts are only shown. */
+	/* Relaxed, because these numbers are only shown in statistics. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -87,15 +90,17 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* The slots are freed last, so that whoever sees one free also sees it counted. */
+	/*
+	 * Free the slots last, so that a thread that finds one free also finds its event counted.
+	 */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
 /*
- * Counts how late events were taken. The clock is read once for a whole call, and *now_ns is 0
- * until then, so the later events of a long dispatch count as less late than they are. Most events
- * of a batch fall into one bucket, so a row of them is one addition.
+ * Counts how late events were taken. The clock is read once for each call of drain, wait or
+ * dispatch: *now_ns is 0 until then. So the later events of a long dispatch seem less late than
+ * they are. Neighbouring events that fall into the same bucket are added at once.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
@@ -112,14 +117,14 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
-		/* Relaxed: only shown. */
+		/* Relaxed, because this number is only shown in statistics. */
 		(void)u64_fetch_add_relaxed(&deliveries->lateness[bucket], run);
 	}
 }
 
 /*
- * Takes a batch of handles and delivers what can be delivered, behind the *count events that are
- * there already. Returns false if the outbox was empty.
+ * Takes some handles from the outbox, and stores the events of those that can be delivered behind
+ * the *count events that are in `events` already. Returns false if the outbox was empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -153,14 +158,15 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 }
 
 /*
- * Makes the descriptor of an empty queue unreadable. Returns false if the queue has an event by
- * now.
+ * Makes the queue's eventfd unreadable, because the queue was found empty. Returns false if the
+ * queue has got an event meanwhile.
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the parent's eventfd. Where a fork zeroes no page, nothing
-	 * but this question prevents it.
+	 * A forked child must not clear the eventfd, because it shares it with the parent. This
+	 * check is needed where the kernel cannot zero a page in a child; elsewhere the zeroed page
+	 * would prevent it too.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -168,13 +174,13 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* Makes the descriptor readable if a handle is left in the queue, else unreadable. */
+/* Leaves the eventfd readable if the queue has more events, and otherwise unreadable. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* at least one has come meanwhile */
+		left = 1; /* at least one event has come meanwhile */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
@@ -182,7 +188,7 @@ static void queue_leave(struct timerhub_queue *queue)
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max)
 {
 	unsigned count = 0;
-	uint64_t now_ns = 0; /* not read yet */
+	uint64_t now_ns = 0; /* the clock was not read yet */
 
 	do {
 		while (count < max && queue_take_batch(queue, events, max, &count, &now_ns)) {
@@ -215,34 +221,35 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * One call of timerhub_dispatch(), which must call no timer twice. A timer that was delivered can
- * expire again during the call. The owner then puts its handle behind everything that the call
- * could see when it delivered the timer, and blanks the older handle; so from that position on the
- * call takes nothing.
+ * One call of timerhub_dispatch(). It must call no timer's callback twice, but a timer that was
+ * delivered can expire again during the call. The owner puts its new event behind all that were in
+ * the queue when the timer was delivered. So the call remembers that position and takes nothing
+ * from there on.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* the thread's cell for timerhub_cancel_sync() */
-	uint64_t end;              /* position in the outbox from which on nothing is taken */
-	uint64_t now_ns;           /* the clock when the first event was found; 0: not read yet */
-	unsigned count;            /* how many events were taken so far */
-	bool cleared; /* whether the queue was found empty, and its descriptor cleared */
+	struct callback *callback; /* where timerhub_cancel_sync() looks what this thread runs */
+	uint64_t end;              /* position in the outbox at which the call stops */
+	uint64_t now_ns; /* when the first event was found; 0: the clock was not read yet */
+	unsigned count;  /* how many events were taken so far */
+	bool cleared;    /* the queue was found empty, and its eventfd made unreadable */
 };
 
 /*
- * A dispatch of an observable hub or loop. Its thread says in a board's cell what it does, and
- * reads the clock after each callback, to see how long the callback took.
+ * A dispatch of an observable hub or loop. The thread shows what it is doing on the counter board,
+ * which timerhub-top(1) reads. It reads the clock after each callback, to find out how long that
+ * took.
  */
 struct watching {
 	struct dispatching dispatching;
-	struct board_cell *cell; /* the loop's or the thread's */
+	struct board_cell *cell; /* the cell of the loop or of the thread */
 	uint64_t read_ns;        /* when the clock was last read */
 };
 
 /*
- * Takes the next event without calling its callback. Returns false if there is none to take. It and
- * the two functions that follow are always inlined, so that a dispatch that nobody can watch is
- * compiled without a question whether it is watched.
+ * Takes the next event, but does not call its callback. Returns false if there is none. This
+ * function, dispatching_call() and dispatching_run() are always inlined, so that the compiler makes
+ * one version of them without any of the code for observable hubs.
  */
 static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
                                                                    struct timerhub_event *event)
@@ -269,7 +276,7 @@ static inline __attribute__((always_inline)) bool dispatching_take(struct dispat
 	return delivered;
 }
 
-/* Counts a callback that was slow for the hub, the loop, or both. */
+/* Records a callback that took too long, for the hub, the loop or both. */
 static __attribute__((noinline, cold)) void queue_count_slow(const struct timerhub_queue *queue,
                                                              timerhub_fn *fn, uint64_t took_ns,
                                                              uint64_t now_ns)
@@ -284,8 +291,8 @@ static __attribute__((noinline, cold)) void queue_count_slow(const struct timerh
 }
 
 /*
- * Takes the next event and calls its callback. Returns false if there is none to take. `watching`
- * is NULL if nobody can watch.
+ * Takes the next event and calls its callback. Returns false if there is no event. `watching` is
+ * NULL if neither hub nor loop is observable.
  */
 static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
                                                                    struct watching *watching)
@@ -322,29 +329,38 @@ static inline __attribute__((always_inline)) bool dispatching_call(struct dispat
 	return true;
 }
 
-/* Tells whether a dispatch must end: it has taken enough, or this is a forked child. */
+/*
+ * Returns true if a dispatch must end, because it has taken `max` events, or because a callback has
+ * forked and this is the child.
+ */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
 }
 
 /*
- * Ends a dispatch, when it returns, or when a callback is left by an exception; glibc ends a thread
- * by one, too.
+ * Ends a dispatch. It also runs when a callback throws an exception, or ends its thread, which
+ * glibc does by an exception.
  */
 static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {
 	callbacks_leave(dispatching->callback);
-	/* A child that a callback has forked must leave the parent's eventfd alone. */
+	/*
+	 * If a callback has forked, the child must not touch the eventfd, because it shares it with
+	 * the parent.
+	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
-/* Dispatches a queue. `watching` is NULL if nobody can watch. */
+/*
+ * Dispatches a queue and returns how many events it took. `watching` is NULL if neither hub nor
+ * loop is observable.
+ */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
 {
-	/* Events are taken one by one, because a callback may cancel the timer of the next one. */
+	/* Take events one by one, because a callback may cancel the timer of the next event. */
 	do {
 		while (!dispatching_is_over(dispatching, max) &&
 		       dispatching_call(dispatching, watching)) {
@@ -357,9 +373,9 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 }
 
 /*
- * Dispatches a queue that is not empty. The library is built with -fexceptions, so that an
- * exception runs the cleanup. It is not inlined, because timerhub_dispatch() would then save
- * registers for an empty queue too.
+ * Dispatches a queue that is not empty. The compiler's cleanup attribute ends the dispatch also if
+ * a callback throws an exception, because the library is built with -fexceptions. The function is
+ * not inlined, because timerhub_dispatch() would then save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -372,20 +388,29 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 	return dispatching_run(&dispatching, NULL, max);
 }
 
-/* Ends a watched dispatch, as dispatching_end() does. */
+/*
+ * Ends a dispatch of an observable hub or loop. Like dispatching_end(), it also runs after an
+ * exception.
+ */
 static void watching_end(struct watching *watching)
 {
 	cell_leave(watching->cell);
 	dispatching_end(&watching->dispatching);
 }
 
-/* What a cell said of a callback that dispatches a queue itself. */
+/*
+ * What a thread has shown on the counter board about a callback, kept here while that callback
+ * itself dispatches a queue.
+ */
 struct suspended {
 	struct board_cell *cell;
 	struct cell_reading before;
 };
 
-/* Makes the cell say again what it said before the callback's dispatch. */
+/*
+ * When the inner dispatch ends, shows on the counter board again that the outer callback is
+ * running.
+ */
 static void suspended_resume(struct suspended *suspended)
 {
 	struct board_cell *cell = suspended->cell;
@@ -397,7 +422,10 @@ static void suspended_resume(struct suspended *suspended)
 
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
-/* Dispatches a queue of an observable hub or loop inside a callback whose cell is `cell`. */
+/*
+ * Dispatches a queue of an observable hub or loop inside a callback of another dispatch. `cell` is
+ * the record in which the thread shows what it is doing.
+ */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
                                                                       struct board_cell *cell)
@@ -410,11 +438,12 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Finds the calling thread's cell on the hub's board, or takes a free one. Returns NULL if there is
- * none.
+ * Finds the calling thread's cell, the record on the counter board in which it shows what it is
+ * doing, or takes a free one. Returns NULL if none is free.
  *
- * The queue remembers the cell for its next dispatch if it has not remembered one before, or if the
- * thread has only now got its cell. Such a thread may have come in place of one that has ended.
+ * The queue remembers the cell, so that the next dispatch need not search. It replaces a cell that
+ * it remembers only if the thread has only now got its own, because such a thread may have taken
+ * the place of one that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)
@@ -431,19 +460,21 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	return cell;
 }
 
-/* Dispatches a queue of an observable hub or loop. */
+/* Dispatches a queue of an observable hub or loop, and lets other threads see what it does. */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
 {
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
-	/* Relaxed: only this thread stores its clock in a cell. */
+	/*
+	 * Relaxed, because a cell has this thread's clock only if this thread has stored it there.
+	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;
 
 	if (__builtin_expect(u32_load_relaxed(&cell->clock) != clock, 0)) {
 		cell = queue_find_cell(queue, clock, now_ns);
-		if (!cell) /* the thread cannot be watched */
+		if (!cell) /* no cell is free, so nobody can see what this thread does */
 			return queue_dispatch(queue, max);
 	}
 	state = cell_state(cell);
@@ -478,6 +509,9 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 		return queue_result(queue, 0);
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
-	/* Callbacks that ran in a child were called, so they count there too. */
+	/*
+	 * If callbacks ran in a forked child, the call returns their number too, because they were
+	 * called.
+	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hub with all its parts, and what the files of this folder need of each other. Those are the
- * calls of timerhub.h.
+ * A hub with all its parts, and what the files of this folder need of each other. These files
+ * implement the calls of timerhub.h.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -19,12 +19,12 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* A page of memory that the kernel zeroes in a forked child, see fork_check.h. */
+/* A page of memory that is all zero in a forked child; see fork_check.h. */
 struct hub_living {
-	uint32_t is_opener; /* the word that fork_check.h asks */
-	uint32_t capacity;  /* number of slots; 0 in a child, so that no handle has a slot there */
+	uint32_t is_opener; /* 1 in the process that opened the hub, 0 in a child */
+	uint32_t capacity;  /* number of slots; 0 in a child, so that no handle is valid there */
 	struct bell_words bells;
-	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* the futexes of the queues' notifiers, by index */
+	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* futexes on which the queues' waiters block */
 };
 _Static_assert(offsetof(struct hub_living, is_opener) == 0, "fork_check.h asks the first word");
 
@@ -42,62 +42,66 @@ struct timerhub {
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u64 queues_end;    /* no queue has ever had this index or a higher one */
+	atomic_u64 queues_end;    /* all queues so far have had an index below this one */
 	atomic_u32 advancing;     /* odd while a thread is in timerhub_advance() */
 	struct bell_counts rings; /* how often `bell` was rung and cleared */
 };
 
-/* Tells whether this is the process that opened the hub, and not a forked child. */
+/* Returns true in the process that opened the hub, and false in a forked child. */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return fork_check_goes_on(&hub->fork_check);
 }
 
 /*
- * Does what a change of a timer has left to do: pushes the slot to the inbox, and wakes the owner
- * if the timer is due before the owner would wake by itself.
+ * Finishes a change of a timer: puts the timer's slot into the inbox, so that the owner looks at
+ * the timer. If the timer is due before the owner wakes by itself, it also wakes the owner.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancels a timer and frees its slot, which must be below the capacity. `queue` is the index of the
- * timer's queue, or TIMER_ANY_QUEUE. Returns 0, or -ENOENT if there is no such timer.
+ * Cancels a timer and frees its slot. The slot number in the handle must be valid. Only a timer of
+ * the queue with index `queue` is cancelled, unless that is TIMER_ANY_QUEUE. Returns 0, or -ENOENT
+ * if there is no such timer.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits until the owner has finished the round of work that it is in, if it is in one. Afterwards
- * it uses no pointer that it had loaded before this call, so that a queue which was taken out of
- * hub->queues may be freed. In a manual hub, the owner is the thread inside timerhub_advance().
+ * Waits until the owner has finished the round of work that it is in. After that, the owner uses no
+ * pointer that it had loaded before this call, so a queue that was taken out of hub->queues may be
+ * freed. In a manual hub, the owner is the thread that is inside timerhub_advance().
  */
 void hub_wait_pass(struct timerhub *hub);
 
-/* Checks the arguments of a consumer's call. Returns 0, -EINVAL, or -EOWNERDEAD in a child. */
+/*
+ * Checks the arguments of drain, wait or dispatch. Returns 0, -EINVAL, or -EOWNERDEAD in a forked
+ * child.
+ */
 int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
 
 /*
- * Takes up to `max` events from the queue and stores them in `events`. If it leaves some, the
- * queue's descriptor stays readable, or becomes so again.
+ * Takes up to `max` events from the queue and stores them in `events`. If more events are left, it
+ * makes sure that the queue's eventfd is readable and gives a new edge.
  */
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns the result of a call, or -EOWNERDEAD if a signal handler has forked inside it and this is
- * the child. What such a call did since then has changed only the child's memory, because what it
- * hands to the kernel is zero there.
+ * Returns `result`, or -EOWNERDEAD in a forked child. If a signal handler forks inside a call, the
+ * child leaves the call by this function. Until then it cannot have harmed the parent, because the
+ * page `living` is zero in the child.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 
 /*
- * How often an open that is interrupted tries again. There is a limit because a filter may
- * interrupt each.
+ * How often an open tries again if a signal interrupts it. There is a limit because a seccomp
+ * filter could return EINTR every time.
  */
 #define HUB_OPEN_TRIES 16
 
-/* How long a close waits before it looks again whether the other threads have left. */
+/* How long a close sleeps before it checks again whether other threads have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
-/* Closes all queues of the hub, so that their waiters return -ESHUTDOWN. */
+/* Closes all queues of the hub. Threads that are blocked in timerhub_wait() return -ESHUTDOWN. */
 void hub_close_queues(struct timerhub *hub);
 
 #endif

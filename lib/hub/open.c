@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes hubs, and answers what a program may ask about a hub. It is tested by
- * tests/service/.
+ * Opens and closes hubs, and answers what a program may ask about a hub. Tested by tests/service/.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +15,10 @@
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
-/* The size that the config had in the first version, which callers may still have. */
+/*
+ * The size of the config in the first version. Programs that were compiled with that version still
+ * pass it.
+ */
 #define CONFIG_LEAST_BYTES offsetof(struct timerhub_config, slow_ns)
 
 const char *timerhub_version(void)
@@ -26,7 +28,7 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* Checks the options, and fills in the defaults. Returns 0 or -EINVAL. */
+/* Checks the config, and fills in the defaults. Returns 0 or -EINVAL. */
 static int config_complete(struct timerhub_config *config)
 {
 	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
@@ -47,7 +49,10 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
-	/* Under valgrind a thread that waits in io_uring would block all others. */
+	/*
+	 * Valgrind runs one thread at a time, and one that waits in io_uring would block all
+	 * others.
+	 */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
@@ -56,8 +61,8 @@ static int config_complete(struct timerhub_config *config)
 /* ---- open ---- */
 
 /*
- * Opens the page that is zero in a forked child, in which the hub's calls therefore do no harm.
- * Returns 0 or a negative errno.
+ * Opens the page `living`, which is zero in a forked child. Most calls read it, so it keeps them
+ * from doing harm in the child. Returns 0 or a negative errno.
  */
 static int hub_open_living(struct timerhub *hub)
 {
@@ -87,7 +92,9 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-/* Frees a hub, which may be half open, and has no owner thread any more. */
+/*
+ * Frees a hub, whose owner thread must have ended. It also frees one whose open has failed halfway.
+ */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -109,8 +116,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Nobody looks into a manual hub's inbox by itself, so the first arm must ring the bell. An
-	 * owner thread begins with a pass, in which it looks.
+	 * A manual hub looks into its inbox only when the program advances it, so the first arm
+	 * must wake the program. An owner thread looks into the inbox as soon as it starts, so
+	 * nobody need wake it before.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -138,7 +146,10 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	if (result == 0 && !manual)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
-		/* Relaxed: the board is announced after it. */
+		/*
+		 * Relaxed, because board_announce() comes after it and makes it visible to readers
+		 * of the board.
+		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
 		board_announce(hub->board, true);
 	}
@@ -175,7 +186,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * A signal can interrupt fallocate(), and on Linux 6.1 so can the end of an earlier ring.
+	 * Try again after EINTR. A signal can interrupt fallocate(), and on Linux 6.1 the end of an
+	 * earlier io_uring can do so too.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -195,9 +207,10 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * A manual hub's bell can be in an epoll instance of the program. If a forked child
-		 * has the eventfd, too, closing it does not remove it there, and a readable one
-		 * would go on waking the program.
+		 * Make the eventfd of a manual hub unreadable before it is closed. The program may
+		 * have it in an epoll instance. If a forked child has a copy of it, closing it does
+		 * not remove it from there, and a readable one would wake the program again and
+		 * again.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
 	}
@@ -220,8 +233,8 @@ int timerhub_owner_tid(const struct timerhub *hub)
 }
 
 /*
- * Adds the counts of all queues, and returns how many timers have ended by their delivery. The
- * loads are relaxed, because these numbers are only shown.
+ * Adds the counters of all queues to the statistics, and returns how many timers have ended by
+ * their delivery. The loads are relaxed, because these numbers are only shown.
  */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -238,8 +251,9 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds what waits in the queues. For how long nobody has taken is known only in an observable hub,
- * in which dispatches say when they take.
+ * Adds the number of events that wait in queues, and for how long nobody has taken any. The latter
+ * is known only for an observable hub, because only there do dispatches record when they take
+ * events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -300,8 +314,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * The arena is counted first, so that a timer which is delivered in between does not count
-	 * as cancelled.
+	 * Count the timers' slots first. If a timer is delivered after that, it is counted twice
+	 * here, as live and as delivered, but never as cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -309,8 +323,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * This is read after the slots were counted, so it can include slots that were taken and
-	 * refused since, and exceed what was counted.
+	 * `untaken` counts slots that were taken for calls which failed then. It is read after the
+	 * slots were counted, so it can include later calls, and even exceed the count.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -318,7 +332,11 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/* A timer that was armed, and is neither live, delivered nor dropped, was cancelled. */
+	/*
+	 * Cancels are not counted themselves, because that would cost each cancel a shared write. A
+	 * timer that was armed, and is neither live, delivered nor dropped, must have been
+	 * cancelled.
+	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

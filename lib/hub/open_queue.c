@@ -2,10 +2,10 @@
 /*
  * Opens and closes queues.
  *
- * Whoever closes a queue first makes the threads that wait on it return -ESHUTDOWN, then cancels
- * the queue's timers one by one, and then marks the queue as gone and waits until the owner has
- * begun another pass (a round in which it makes timers expire). After that nothing refers to the
- * queue any more, and it can be freed.
+ * Closing a queue has these steps. First the threads that wait on it are made to return -ESHUTDOWN.
+ * Then its timers are cancelled one by one. Then the queue is marked as gone, and the close waits
+ * until the owner has finished its present round of work (its pass). With that, the owner has
+ * dropped every pointer to the queue. Nothing refers to the queue any more, and it can be freed.
  *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
@@ -21,9 +21,9 @@
 #include "hub/hub.h"
 
 /*
- * Shows a new queue on the counter board, where its index goes on counting what earlier queues with
- * this index have counted. Nobody else uses the index now, and the outbox is empty, so what was put
- * is set to what was taken.
+ * Shows a new queue on the counter board. Each index of a queue has one set of counters there, and
+ * a new queue goes on counting where earlier queues with the same index have stopped. Its outbox is
+ * empty, so the number of events that were put into it is set to the number that were taken.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
@@ -31,9 +31,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * An addition is used because a store could lose a count of the owner's. A program that has
-	 * armed a timer on the earlier queue during its close, which it must not, can make the
-	 * owner count an event for this index now.
+	 * This adds the difference, because a plain store could lose what the owner counts at the
+	 * same time. The owner counts for this index now only if the program has armed a timer on
+	 * the earlier queue while it closed that queue, which it must not do.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -42,7 +42,10 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
-/* Gives a queue an index and makes it known to the owner. Returns 0, or -ENOSPC if none is free. */
+/*
+ * Gives a queue an index, and makes it known to the owner. Returns 0, or -ENOSPC if no index is
+ * free.
+ */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
@@ -53,11 +56,14 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
-		/* Relaxed: whoever gets the queue from its opener sees this, too. */
+		/*
+		 * Relaxed, because a thread can use the queue only after it got the pointer from
+		 * the opener, and then it sees this too.
+		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * [index] From here on, the counts are as the last queue with this index left them.
-		 * [queue] The owner that finds the queue there may use all that was written to it.
+		 * [index] Acquire: this sees the counters as the index's last queue has left them.
+		 * [queue] Release: an owner that finds the queue sees all that was written to it.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -69,38 +75,45 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * The structs of closed queues, each of which is freed when 64 more were closed. A worker that is
- * between two waits while the queue is closed must get -ESHUTDOWN from its next wait, so the struct
- * must still be there.
+ * The structs of closed queues. Each is freed when 64 more queues have been closed. If a worker is
+ * between two calls of timerhub_wait() while its queue is closed, its next call must return
+ * -ESHUTDOWN, so the struct must still be there.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
 static atomic_u32 graves_dug;
 
-/* Frees what a queue has, but keeps its struct in `graves` for a while. It may be half open. */
+/*
+ * Frees all memory of a queue except its struct, which stays in `graves` for a while. It also frees
+ * a queue whose open has failed halfway.
+ */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed: it only chooses an element of `graves`. */
+	/* Relaxed, because this only chooses an element of `graves`. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	/*
-	 * If a child of this process has the eventfd, too, closing it does not remove it from an
-	 * epoll instance, which a readable one would go on waking.
+	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of it,
+	 * closing it does not remove it from the program's epoll instance, and a readable one would
+	 * wake the program again and again.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
-	queue->notifier.fd = -1; /* the process may use the fd's number for another file now */
+	queue->notifier.fd = -1; /* the process may use the number for another file now */
 	/*
-	 * This is 1 already, unless the open has failed or this is a forked child. In these cases
-	 * nobody waits, so relaxed is enough.
+	 * This is 1 already, unless the open has failed or this is a forked child. In both cases
+	 * nobody waits on the queue, so relaxed is enough.
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
-/* No thread has this cell, so whoever finds it in a queue looks for its own. */
+/*
+ * Threads show in cells what they are doing; this cell belongs to no thread. A new queue refers to
+ * it, so that every thread that dispatches the queue for the first time searches for its own.
+ */
 static struct board_cell nobodys_cell;
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
@@ -159,7 +172,10 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 	return result;
 }
 
-/* Makes the threads that wait on a queue return -ESHUTDOWN, and waits until they have left it. */
+/*
+ * Makes the threads that are blocked in timerhub_wait() return -ESHUTDOWN, and waits until they
+ * have left the queue.
+ */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
 	u32_store_seq_cst(&queue->closing, 1);
@@ -173,17 +189,17 @@ static void queue_send_waiters_away(struct timerhub_queue *queue)
 	}
 }
 
-/* Cancels a timer if it is on this queue, and counts it as dropped. */
+/* Cancels a timer if it belongs to this queue, and counts it as dropped. */
 static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 {
 	if (hub_cancel(queue->hub, timer, queue->index) == 0)
 		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
-		                            1); /* relaxed: only for show */
+		                            1); /* relaxed: only shown in statistics */
 }
 
 /*
- * Cancels all timers of a queue. For that it walks over all slots of the hub, because no list of a
- * queue's timers is kept.
+ * Cancels all timers of a queue. It looks at every slot of the hub, because there is no list of the
+ * timers of a queue.
  */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
@@ -191,15 +207,18 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* timer_last() makes the timer's queue index visible, which the cancel compares. */
+		/*
+		 * timer_last() loads the handle with acquire order, so that the cancel sees the
+		 * index of the timer's queue.
+		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Cancels timers that have expired since queue_drop_timers(). There are none, unless the program
- * has armed timers on the queue during its close, which it must not. Such a timer would keep its
- * slot for ever. If it expires later, the owner ends it.
+ * Cancels timers that have expired since queue_drop_timers(). There are some only if the program
+ * has armed timers on the queue while it closed the queue, which it must not do. Without this they
+ * would keep their slots for ever. If such a timer expires even later, the owner ends it.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -218,18 +237,21 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		return;
 	hub = queue->hub;
 	if (hub_alive(hub)) {
-		/* Relaxed: whoever has the queue has seen what its opener stored. */
+		/*
+		 * Relaxed, because this thread has got the queue from its opener, so it sees what
+		 * that has stored.
+		 */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the addition in hub_wait_pass() makes it visible to the owner. */
+		/* Relaxed, because hub_wait_pass() makes it visible to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] The next queue with this index may go on with the counts as they are now. */
+	/* [index] Release: the next queue with this index sees the final values of the counters. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
@@ -263,10 +285,13 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: every queue was opened before the program called the hub's close. */
+		/* Relaxed, because all queues were opened before the program closed the hub. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
-		/* In a forked child it can be QUEUE_GONE, if the fork came during a close. */
+		/*
+		 * In a forked child it can be QUEUE_GONE, if another thread was closing the queue
+		 * at the fork.
+		 */
 		if (!queue || queue == QUEUE_GONE)
 			continue;
 		if (hub_alive(hub))

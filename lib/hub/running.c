@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells a program what the threads of an observable hub do just now, and which of its callbacks
- * were slow. All of it is on the hub's board, so any thread can ask while the others go on.
- *
- * It is tested by tests/service/test_running.c.
+ * Tells a program what the threads of an observable hub are doing, and which callbacks were slow.
+ * The threads write all of that into shared memory, the hub's counter board, so any thread can read
+ * it while they go on. Tested by tests/service/test_running.c.
  */
 #include <errno.h>
 
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
-/* Returns 0, or why a hub cannot tell. */
+/* Returns 0, or a negative errno if the hub is not observable or this is a forked child. */
 static int hub_check_observable(const struct timerhub *hub)
 {
 	if (!hub_alive(hub))
@@ -18,7 +17,10 @@ static int hub_check_observable(const struct timerhub *hub)
 	return hub->board_fd >= 0 ? 0 : -EOPNOTSUPP;
 }
 
-/* Calls `fn` for a cell, unless nobody has it, or a thread that has ended and turned no loop. */
+/*
+ * Calls `fn` for a thread that shows in `cell` what it is doing. Does nothing if the cell is free,
+ * or if its thread has ended and was not the thread of a loop.
+ */
 static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, void *context)
 {
 	struct timerhub_running running = { .size = sizeof(running) };
@@ -42,7 +44,7 @@ int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn, void *c
 
 	for (unsigned i = 0; result == 0 && i < BOARD_CELLS_MAX; i++)
 		result = cell_tell(&hub->board->cells[i], fn, context);
-	/* Relaxed: a queue that is being opened meanwhile may be missed. */
+	/* Relaxed, because it does no harm to miss a queue that is being opened meanwhile. */
 	for (uint32_t i = 0; result == 0 && i < u64_load_relaxed(&hub->queues_end); i++)
 		result = cell_tell(&hub->board->queues[i].loop, fn, context);
 	return result;

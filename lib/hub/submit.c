@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work that a decision of timer.c leaves: to push the slot into the inbox, and to wake the
- * owner if it would look there too late. Each thread pushes for itself and judges by its own
- * deadline, because any other thread that wants the same may be stopped for ever. It takes no lock
- * and can be called in a signal handler.
+ * What is left to do after timer.c has changed a timer: to put the timer's slot into the inbox, and
+ * to wake the owner if it would look there too late. Each thread does this for its own change, even
+ * if another thread has begun the same, because that other thread may be stopped for ever. It takes
+ * no lock and can be called in a signal handler.
  */
 #include "hub/hub.h"
 
@@ -12,17 +12,23 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* Wakes the owner in this pass. */
+/*
+ * Wakes the owner. `pass` is the number of the owner's present round of work, so that other threads
+ * need not wake it in the same round.
+ */
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	probe1(wake, hub);
 	bell_ring_counted(hub->bell, &hub->living->bells, &hub->rings);
-	/* A shared counter is cheap here, compared with the system call. */
+	/* All threads share this counter, which costs little beside the system call. */
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes, 1);
 	promise_record_wake(&hub->promise, pass);
 }
 
-/* The order of these steps matters: promise.c says why no wake-up gets lost. */
+/*
+ * The slot must be in the inbox before the check whether the owner must be woken. promise.c
+ * explains why no wake-up is lost then.
+ */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
 	uint64_t look_by_ns = timer_instant_ns(&hub->arena.timers, slot, pair), pass;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How consumers block until there are events, and what ends their wait: an event, the time, a
- * stop, or the close of the queue. notifier.c says why no wake-up is lost.
+ * Implements timerhub_wait(), which blocks until there are events, and timerhub_queue_stop(). A
+ * wait ends with an event, after its time, by a stop, or by the close of the queue. notifier.c
+ * explains why no wake-up is lost.
  */
 #include <errno.h>
 
@@ -9,21 +10,25 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How long a waiter on a stopped queue sleeps before it looks whether a compaction has ended. */
+/*
+ * How long a waiter on a stopped queue sleeps before it checks whether the owner has finished
+ * compacting the queue.
+ */
 #define STOPPED_NAP_NS 50000
 
 /*
- * Tells whether the queue is being closed, so that a waiter must return even if there are events.
+ * Returns true if the queue is being closed. A waiter must return then, even if there are events.
  *
- * Relaxed: whoever has the new ticket sees what was set before it changed. What is set later
- * changes the ticket again, and then futex_wait() does not block.
+ * Relaxed is enough. Setting `closing` is followed by a change of the futex word. A waiter that has
+ * loaded the new word sees `closing` too. One that has loaded the old word does not block, because
+ * futex_wait() compares it.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {
 	return u32_load_relaxed(&queue->closing) != 0;
 }
 
-/* Returns how much time is left until `until_ns`, for which UINT64_MAX means no limit. */
+/* Returns how many ns are left until `until_ns`. UINT64_MAX means that there is no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -40,9 +45,9 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Blocks until there may be events, or a reason to return. On a stopped queue it blocks only while
- * the owner compacts the outbox, and then for a short time: the owner wakes one waiter for each
- * event that it puts back, and nobody would wake the others.
+ * Blocks until there may be an event, or another reason to return. On a stopped queue it blocks
+ * only while the owner compacts the queue, and only for a short time: the owner wakes one waiter
+ * for each event that it puts back, so nobody would wake the others.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
@@ -76,7 +81,10 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return -EOWNERDEAD;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* `stopped` was loaded before, so every event from before the stop is seen here. */
+		/*
+		 * `stopped` was loaded before this check, so the check sees every event from before
+		 * the stop.
+		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -95,7 +103,8 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 	if (!queue || max == 0)
 		return -EINVAL;
 	/*
-	 * The thread is counted before it touches the hub, because a close waits for those counted.
+	 * Count this thread before it uses the hub, because a close waits until no counted thread
+	 * is left.
 	 */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
@@ -107,7 +116,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
 	test_point(TEST_POINT_WAIT_HAS_RESULT);
-	/* Release: when the count is 0, the close frees what this wait has used. */
+	/* Release, because a close that finds 0 here frees what this wait has used. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements access.h, and timerhub_loop_adopt(), which gives a loop to another thread or a forked
- * child's copy of a loop to the child.
+ * Implements access.h, and timerhub_loop_adopt(), by which another thread, or a forked child, makes
+ * a loop its own.
  */
 #include "loop/access.h"
 
@@ -20,8 +20,9 @@ int loop_check_stranger(struct timerhub_loop *loop)
 	if (loop->is_locked || !loop_alive(loop))
 		return 0;
 	/*
-	 * Relaxed is enough, because the number is only shown. If two threads are refused at the
-	 * same time, the board may show the smaller number until the next call is refused.
+	 * Relaxed is enough, because this number is only shown in statistics. If two threads are
+	 * refused at the same time, the board may show the smaller number until the next call is
+	 * refused.
 	 */
 	refused = u64_fetch_add_relaxed(&loop->refused, 1) + 1;
 	if (loop->board)
@@ -44,11 +45,12 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Makes a forked child's copy of a loop the child's own. The board and the timerfd are shared with
- * the parent, so the child gets a new board here, and a new timerfd at its next timerhub_loop_fd().
+ * Makes a forked child's copy of a loop the child's own. The child shares the counter board and the
+ * timerfd with the parent, so it gets a new board here, and a new timerfd when it next calls
+ * timerhub_loop_fd().
  *
- * If another thread of the parent was in a turn at the fork, that thread does not exist in the
- * child, so the turn is treated as ended.
+ * If another thread of the parent was turning the loop at the fork, that thread does not exist in
+ * the child. So its turn counts as ended.
  */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {

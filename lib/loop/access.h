@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks who may use a loop. A loop belongs to one thread, and every call of another thread is
- * refused. The copy of a loop in a forked child belongs to no thread: any thread of the child may
- * change its memory, but nothing expires there and no timeout can be added until
- * timerhub_loop_adopt() has made the copy the child's own. Tested by tests/service/test_loop.c.
+ * refused. A forked child's copy of a loop belongs to no thread. Any thread of the child may change
+ * the copy's memory, but until the child has called timerhub_loop_adopt(), no timeout expires there
+ * and none can be added. Tested by tests/service/test_loop.c.
  */
 #ifndef TIMERHUB_LOOP_ACCESS_H
 #define TIMERHUB_LOOP_ACCESS_H
@@ -18,9 +18,9 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides whether a thread that the loop does not belong to may make a call. In a locked loop and
- * in a forked child it may, and the result is 0. Otherwise the call is counted as refused, and the
- * result is -EPERM.
+ * Decides whether a thread may make a call although the loop does not belong to it. Returns 0 if
+ * the loop is locked, or in a forked child. Otherwise counts the call as refused and returns
+ * -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
@@ -38,17 +38,20 @@ static inline int loop_check(struct timerhub_loop *loop)
 }
 
 /*
- * Checks a call as loop_check() does, and returns -EOWNERDEAD in a forked child that has not
- * adopted the loop. It is for calls that use a descriptor, the clock or the board, because the
- * child shares those with its parent.
+ * Checks whether the calling thread may make a call that uses a descriptor, the clock or the
+ * counter board. A forked child shares these with its parent, so there it returns -EOWNERDEAD until
+ * the child has adopted the loop. Otherwise it returns what loop_check() does.
  */
 int loop_check_alive(struct timerhub_loop *loop);
 
-/* Checks a call as loop_check_alive() does, and returns -EBUSY inside a callback of the loop. */
+/*
+ * Checks whether the calling thread may make a call that is forbidden in callbacks of the loop.
+ * Returns -EBUSY inside a callback, and otherwise what loop_check_alive() does.
+ */
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true if loop_check_idle() would certainly return 0. If it returns false, call that to
+ * Returns true if loop_check_idle() would return 0. If it returns false, call loop_check_idle() to
  * find out. It is inline because every turn begins with it.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
@@ -57,7 +60,7 @@ static inline bool loop_is_idle(const struct timerhub_loop *loop)
 	       loop_alive(loop);
 }
 
-/* Says in an observable loop's cell which thread has it. */
+/* Shows on the counter board of an observable loop which thread the loop belongs to. */
 void loop_show_thread(struct timerhub_loop *loop) __attribute__((cold));
 
 /* Makes the loop belong to the calling thread. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements fresh_timeouts.h. Its law: a timeout that is set is in `fresh` (set by a delay since
- * the clock was last read), or in the list (perhaps scheduled too late), or scheduled no later than
- * its deadline. Tested by tests/unit/test_loop.c.
+ * Implements fresh_timeouts.h. For each timeout that is set, one of these is true: it is in the
+ * array `fresh`, because it was set by a delay since the loop last read its clock; or it is in the
+ * list, because it may be scheduled too late; or it is scheduled no later than its deadline. Tested
+ * by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
@@ -10,16 +11,20 @@
 #include "loop/round_down_to_grid.h"
 #include "loop/scheduling.h"
 
-#define FRESH_AHEAD 12   /* how many entries of the list fresh_fetch() is ahead */
-#define SMALL_LOOP_MAX 8 /* so few timeouts are scheduled exactly; see fresh_file_one() */
+#define FRESH_AHEAD 12   /* how many entries of the list fresh_fetch() prefetches ahead */
+#define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from `fresh` into the list. It is called in a turn, where callbacks have set
- * them, because the rest of the turn does not expire timeouts that are in the list.
+ * Moves all timeouts from the array `fresh` into the list of timeouts that have to be scheduled. It
+ * is called during a turn, whose callbacks have set them. They must not expire in this turn, and a
+ * turn expires no timeout of the list.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
-	/* In an exact loop nothing is fresh, although the array looks full. */
+	/*
+	 * If the program gives the time, no timeout is ever in `fresh`, although fresh_count says
+	 * that the array is full.
+	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
 		if (loop->front.fresh[i] != &loop->gone)
@@ -28,9 +33,10 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the new deadline of a fresh timeout in the three cases in which the sum is not above the
- * old deadline. If the timeout was stopped, it stays so. If the clock was set back, the sum is
- * right. Otherwise the sum has overflowed, and the latest possible deadline takes its place.
+ * Returns the corrected deadline of a timeout in the rare case that the sum of deadline and
+ * correction, `sum_ns`, is not above the old deadline, `before_ns`. If the timeout was stopped
+ * (UINT64_MAX), it stays so. If the clock was set back, the sum is right. Otherwise the sum has
+ * overflowed, and the latest possible deadline takes its place.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -72,12 +78,12 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout of the list. It was just set, so the time that remains is its whole length,
- * and decides its grid: the step to which the time of its entry is rounded down.
+ * Schedules a timeout that was just set. The time that remains is its whole length, so it decides
+ * the grid: the power of two, in ns, to which the time of its schedule entry is rounded down.
  *
- * In a small loop it is scheduled exactly at its deadline instead (which is the grid of 1 ns), so
- * that a timeout that is not moved wakes the loop only once. There are few timeouts then, and so
- * few wake-ups for those that were moved.
+ * In a loop with few timeouts, the timeout is scheduled exactly at its deadline instead, so that it
+ * wakes the loop only once if it is not moved. If it is moved, the loop wakes for nothing, but with
+ * few timeouts that happens rarely.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -89,8 +95,8 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Prefetches what fresh_file() will need for later entries of the list, because the places and the
- * timeouts are spread over the memory.
+ * Prefetches the timeouts that fresh_file() will schedule next, and their table entries, because
+ * both are spread over the memory.
  */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
@@ -107,7 +113,8 @@ CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 
 void fresh_file(struct timerhub_loop *loop)
 {
-	invariant(loop->listed_count <= loop->places.used); /* each place at most once */
+	invariant(loop->listed_count <=
+	          loop->places.used); /* each place is in the list at most once */
 	for (uint32_t i = 0; i < loop->listed_count; i++) {
 		struct place *place = &loop->places.table[loop->filings[i].place];
 		struct timerhub_timeout *timeout = place_timeout(place);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two collections of timeouts that the loop has to deal with before it blocks; README.md has the
+ * Two collections of timeouts that the loop has to work on before it blocks. README.md has a
  * picture.
  *
- * - `fresh` is an array of the timeouts that were set by a delay since the loop last read its
- *   clock. Their deadlines count from that reading, because to read the clock at each set would
- *   take longer than all the rest. So they are too early until the next reading moves them on.
+ * - The array `fresh` has the timeouts that were set by a delay since the loop last read its clock.
+ *   Their delay was added to the time of that reading, because reading the clock for each set would
+ *   take longer than everything else. So their deadlines are too early until the next reading,
+ *   which corrects them.
  *
- * - The list has the timeouts whose schedule entry may be too late, or which have none. They are
- *   scheduled all at once, so a timeout that is set and stopped between two turns never is.
+ * - The list has the timeouts that may be scheduled too late, or not at all. They are all scheduled
+ *   at once. So a timeout that is set and stopped between two turns is never scheduled.
  */
 #ifndef TIMERHUB_FRESH_TIMEOUTS_H
 #define TIMERHUB_FRESH_TIMEOUTS_H
@@ -16,15 +17,16 @@
 #include "loop/loop.h"
 
 /*
- * Adds the time from `base_ns` to `now_ns` to the deadlines of all timeouts in `fresh`, and empties
- * the array. Those whose schedule entry is now too late go into the list; during a turn all do,
- * because a timeout that a callback sets must not expire in the same turn.
+ * Corrects the deadlines of all timeouts in the array `fresh`, by adding the time from `base_ns` to
+ * `now_ns`, and empties the array. Timeouts that are scheduled too late now go into the list.
+ * During a turn all of them do, because a timeout that a callback sets must not expire in the same
+ * turn.
  */
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Takes over a reading of the clock: from now on delays count from `now_ns`, and the deadlines of
- * fresh timeouts are moved on by the time since the last reading.
+ * Tells the loop that its clock shows `now_ns`. From now on delays count from that time, and the
+ * deadlines of timeouts that were set since the last reading are corrected.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -36,7 +38,9 @@ static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		fresh_move(loop, base_ns, now_ns);
 }
 
-/* Puts a timeout into the list of those that the loop has yet to schedule, if it is not there. */
+/*
+ * Puts a timeout into the list of those that the loop has to schedule, unless it is there already.
+ */
 static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	if (timeout->is_listed)
@@ -46,10 +50,16 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 
-/* Takes a timeout out of `fresh`, because it is removed or has an exact deadline now. */
+/*
+ * Takes a timeout out of the array `fresh`, because it is being removed or has got an exact
+ * deadline.
+ */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* Schedules all timeouts in the list whose entry is too late or missing, and empties the list. */
+/*
+ * Schedules the timeouts in the list that are scheduled too late or not at all, and empties the
+ * list.
+ */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes loops, gives a manual loop its time, and answers what a loop's descriptor, queue
- * and time are. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Opens and closes loops, gives a manual loop its time, and returns a loop's descriptor, queue and
+ * time. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,10 @@
 #include "loop/fresh_timeouts.h"
 #include "queue/queue.h"
 
-/* The size that the config had in the first version, which callers may still have. */
+/*
+ * The size of the config in the first version. Programs that were compiled with that version still
+ * pass it.
+ */
 #define LOOP_CONFIG_LEAST_BYTES offsetof(struct timerhub_loop_config, slow_ns)
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
@@ -144,15 +147,16 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 /* ---- close ---- */
 
 /*
- * Closes what wakes the loop. The timerfd is disarmed before, because a forked child may still have
- * it open: the parent's epoll would then go on to report it. The child itself must not disarm it,
- * because the parent may still use it.
+ * Closes what wakes the loop. It first disarms the timerfd, because a forked child may have a copy
+ * of it, and then the parent's epoll would still report it after the close. The child itself must
+ * not disarm it, because the parent may still use it.
  */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * The cell can be on the hub's board, which the callback that has closed the loop may close
-	 * next. So what the turn still says goes where nobody reads it.
+	 * The turn keeps showing what it is doing in a record on the counter board. That board may
+	 * be the hub's, and the callback that has closed the loop may close the hub next. So from
+	 * now on the turn uses gone_cell, which nobody reads.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
@@ -183,7 +187,10 @@ void loop_free(struct timerhub_loop *loop)
 	free(loop);
 }
 
-/* Removes all timeouts: zeroes them, so that the program could add them again. */
+/*
+ * Removes all timeouts from the loop, by zeroing their memory, so that the program can add them
+ * again.
+ */
 static void loop_remove_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->places.used; i++) {
@@ -206,11 +213,10 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback is closing the loop in which it runs. The turn that called it still uses the
-	 * loop, so the loop is freed at the end of that turn. Its queue must be closed now, because
-	 * the callback may close the hub next. Only if the queue itself is calling this callback,
-	 * it cannot be closed yet; then its timers are cancelled, and such a callback may not close
-	 * the hub.
+	 * A callback is closing the loop. The turn that called it still uses the loop, so the loop
+	 * is freed when that turn ends. But its queue must be closed now, because the callback may
+	 * close the hub next. If the callback is one of the queue's own, the queue cannot be closed
+	 * yet. Then only its timers are cancelled, and the callback must not close the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

@@ -2,14 +2,13 @@
 /*
  * Chooses when the loop first looks at the deadline of a timeout.
  *
- * Most timeouts are moved before they expire, so the first look only finds that there is more time.
- * Such looks should come together, in one wake-up for many timeouts. So they are scheduled on a
- * grid: the multiples of a power of two that is at most an eighth of the remaining time, to which
- * the deadline is rounded down. The timer wheel of the Linux kernel groups its timers in the same
- * way (kernel/time/timer.c). Timeouts of length L have at most 16 such instants in a time of length
- * L.
+ * Most timeouts are moved before they expire, so the first look usually finds that there is more
+ * time. One wake-up should be enough for such looks at many timeouts. So the deadline is rounded
+ * down to a grid: the multiples of a power of two that is at most an eighth of the remaining time.
+ * The timer wheel of the Linux kernel groups its timers in the same way (kernel/time/timer.c). For
+ * timeouts of length L there are at most 16 such times in a time of length L.
  *
- * A grid is named by its shift: its step is 2^shift ns.
+ * A grid is named by its shift: the steps of the grid are 2^shift ns apart.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -20,34 +19,36 @@
 #include "schedule/wheel.h"
 
 /*
- * If a deadline is less than this after its instant on the grid, it is scheduled exactly. Rounding
- * would gain nothing, because the wheel puts both times into the same bucket.
+ * If rounding would make the time of the entry earlier by less than this, the timeout is scheduled
+ * exactly at its deadline. Rounding would gain nothing, because the wheel puts both times into the
+ * same bucket.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns the coarsest grid of which eight steps fit into `rest_ns`, as a shift: a step of the grid
- * is 2^shift ns.
+ * Returns the coarsest grid of which eight steps fit into `rest_ns`. The result is a shift: the
+ * steps of the grid are 2^shift ns apart.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
 }
 
-/* Returns whether `at_ns` is a multiple of 2^shift ns, which is a step of the grid. */
+/* Returns true if `at_ns` is on the grid, which means that it is a multiple of 2^shift ns. */
 static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 {
 	return (at_ns >> shift) << shift == at_ns;
 }
 
 /*
- * Returns the grid on which a timeout is scheduled again that was scheduled on `before`.
+ * Returns the grid for a timeout that has to be scheduled again and was on the grid `before` so
+ * far.
  *
  * When the loop looks at a timeout that was moved, only a part of its new length is left. The
- * length itself is usually the old one, so the timeout keeps its grid, or gets a coarser one if
- * more time is left than that grid is for. If it was last scheduled exactly at a deadline, and a
- * step of the old grid is more than a quarter of what is left, the timeout has probably become
- * shorter, and gets a finer grid.
+ * length itself is usually the same as before, so the timeout keeps its grid. If more time is left
+ * than that grid is made for, it gets a coarser one. If its last schedule entry was exactly at a
+ * deadline, and a step of the old grid is more than a quarter of the time that is left, the timeout
+ * has probably become shorter, and gets a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
@@ -57,7 +58,7 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 }
 
 /*
- * Returns when the loop should next read the deadline of a timeout: at the deadline rounded down to
+ * Returns when the loop should next look at a timeout's deadline: at the deadline, rounded down to
  * a multiple of 2^shift ns. If that time has passed, or is less than GRID_NEAR_NS before the
  * deadline, it returns the deadline itself.
  */

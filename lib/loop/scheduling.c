@@ -8,7 +8,7 @@
 #include "base/invariant.h"
 #include "loop/round_down_to_grid.h"
 
-/* Schedules a timeout at `at_ns`, in place of the schedule entry that it has. */
+/* Schedules a timeout at `at_ns`. If it was scheduled at another time, it no longer is. */
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns)
 {
 	loop->unquiet |= LOOP_STIRRED;
@@ -36,8 +36,9 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 #define REST_LOOKS_AT_ONCE 8 /* how many entries loop_correct_first() takes at a time */
 
 /*
- * Returns whether the place's entry, at `at_ns`, would wake the loop in vain: it is not on the
- * grid, so it was made for an exact deadline, and its timeout was moved, stopped or removed since.
+ * Returns true if a schedule entry would wake the loop for nothing: it was made for an exact
+ * deadline, because its time is not a multiple of 2^grid, and its timeout was moved, stopped or
+ * removed since.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
@@ -47,9 +48,9 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Decides about a place that schedule_doubt() has returned, and which must therefore be inserted
- * again or removed. If its entry is right, inserts it as it was and returns true. If it is stale,
- * schedules the timeout at a later time, or not at all if it is not set, and returns false.
+ * Corrects a schedule entry that schedule_doubt() has taken out. If the entry is right, it inserts
+ * the entry again and returns true. Otherwise it schedules the timeout at a later time, or not at
+ * all if it is not set, and returns false.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -57,7 +58,7 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* An entry that is due is left as it is, because the next turn looks at it anyhow. */
+	/* Leave an entry that is due as it is, because the next turn will look at it anyway. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -93,8 +94,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Forget the first place if its entry is on its grid, because such an entry is never stale:
-	 * the turns then need not read its timeout to find out.
+	 * Remember the first entry only if it is exactly at a deadline. An entry at a rounded time
+	 * is left alone even if its timeout was moved, so turns need not check it.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

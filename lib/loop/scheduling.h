@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedules timeouts, and decides what becomes of one whose schedule entry has come up.
+ * Schedules timeouts, and decides what becomes of a timeout when its schedule entry comes up.
  *
- * An entry says when the loop next reads the deadline of a timeout. It lies on the grid, which is
- * the multiples of a power of two, or it is exact, which means at the deadline itself.
+ * A schedule entry says when the loop next reads the deadline of a timeout. It is either exact,
+ * which means at the deadline itself, or on the grid, which means at a multiple of a power of two
+ * before it.
  */
 #ifndef TIMERHUB_SCHEDULING_H
 #define TIMERHUB_SCHEDULING_H
@@ -12,33 +13,35 @@
 #include "loop/loop.h"
 
 /*
- * Schedules a timeout at the last multiple of 2^shift ns before its deadline, or exactly at the
- * deadline if that multiple has passed or is too near to the deadline.
+ * Schedules a timeout at the last multiple of 2^shift ns before its deadline. If that time has
+ * passed, or is very near to the deadline, the timeout is scheduled exactly at the deadline.
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
-/* Adds a schedule entry at `at_ns` for a timeout that has no entry. */
+/* Schedules a timeout at `at_ns`. */
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout whose entry at `at_ns` came up too early: `rest_ns` remain to its deadline.
- * It usually keeps its grid (the step to which the time of an entry is rounded down).
+ * Schedules a timeout again that the loop has looked at, at `at_ns`, and found not due yet:
+ * `rest_ns` are left until its deadline. The time of its next entry is usually rounded to the same
+ * power of two as before.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
 
 /*
- * Does the work of loop_rest() when there is some; it is a function so that loop_rest() is short.
+ * Does the work of loop_rest() if there is any. It is a function of its own, so that loop_rest()
+ * stays short enough to be inlined.
  */
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Decides what becomes of a timeout whose schedule entry, for `at_ns`, was just taken out. The
- * timeout is the one that has the place (the index in the loop's table) now.
+ * Decides what becomes of a timeout whose schedule entry, for the time `at_ns`, has come up.
+ * `place` is the timeout's index in the loop's table.
  *
- * Returns the timeout if its callback is to be called: it is due, and no other one has an earlier
- * deadline. Otherwise returns NULL, and has scheduled the timeout again if it is set. It is inline
- * because a turn does it for each entry.
+ * Returns the timeout if its callback must be called now, because it is due and no other timeout
+ * has an earlier deadline. Otherwise returns NULL, and has scheduled the timeout again if it is
+ * set. It is inline because a turn does this for each entry.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -46,7 +49,10 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
-	/* for each entry, because a callback may have asked how long the loop may block */
+	/*
+	 * Set this for each entry and not once a turn, because a callback may have cleared it by
+	 * asking how long the loop may block.
+	 */
 	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;
@@ -54,14 +60,15 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	}
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
-	/* A timeout that was set since the turn began is scheduled at the end of the turn. */
+	/* A timeout that a callback has set in this turn is scheduled at the end of the turn. */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
 		return NULL;
 	}
-	if (timeout->deadline_ns > at_ns) { /* others may have been due before it: wait its turn */
+	if (timeout->deadline_ns >
+	    at_ns) { /* another timeout may be due before it, so it must wait its turn */
 		loop_file_at(loop, timeout, timeout->deadline_ns);
 		return NULL;
 	}
@@ -69,14 +76,15 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Corrects the earliest schedule entries before the loop blocks, and finds out when it must wake.
+ * Corrects the earliest schedule entries before the loop blocks, and finds out when the loop must
+ * wake up.
  *
- * If a timeout was moved or stopped, its exact entry would wake the loop for nothing, so the entry
- * is moved or taken out. An entry on the grid is left alone, because at that time the loop usually
- * wakes for other timeouts too.
+ * If a timeout was moved or stopped, its entry would wake the loop for nothing. So an entry for an
+ * exact deadline is moved or taken out. An entry on the grid is left alone, because at such times
+ * the loop usually has to wake for other timeouts too.
  *
- * It corrects as many entries as it takes, without a limit. That is no extra work, because the loop
- * would read each of these deadlines anyhow when the entry came up.
+ * It corrects as many entries as necessary, without a limit. That is no extra work, because the
+ * loop would have to read each of these deadlines anyway, when the entry comes up.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

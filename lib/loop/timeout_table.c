@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements timeout_table.h. Tests reach it by timerhub_loop.h, in tests/unit/test_loop.c. */
+/*
+ * Implements timeout_table.h. Tested, by the calls of timerhub_loop.h, in tests/unit/test_loop.c.
+ */
 #include "loop/timeout_table.h"
 
 #include "base/invariant.h"
@@ -22,7 +24,7 @@ void places_close(struct places *places)
 	memory_release(&places->memory);
 }
 
-/* Takes a free place and returns its index, or SLOT_NONE if there is none. */
+/* Takes a free place and returns its index in the table, or SLOT_NONE if all places are taken. */
 static uint32_t places_find(struct places *places)
 {
 	uint32_t index = places->free;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of a loop's timeouts. Each timeout has a place (an index of the table) as long as it is
- * added. The schedule holds places, never addresses, so nothing in it points at the memory of a
- * timeout that was removed.
+ * The table of a loop's timeouts. A timeout has a place, which is an index of the table, as long as
+ * it is added to the loop. The schedule holds places and no addresses, so nothing in it points to
+ * the memory of a timeout that was removed.
  *
- * A free place keeps its schedule entry, and the next timeout that gets the place takes the entry
- * over. So a program that adds and removes a timeout for each request does not change the schedule
- * each time.
+ * A free place keeps its entry in the schedule, and the next timeout that gets the place takes over
+ * the entry. So a program that adds and removes a timeout for each request does not change the
+ * schedule each time.
  */
 #ifndef TIMERHUB_TIMEOUT_TABLE_H
 #define TIMERHUB_TIMEOUT_TABLE_H
@@ -17,22 +17,21 @@
 #include "schedule/entry.h"
 
 /*
- * A place, which has a timeout or is free; bit 0 of `holder` says which. It has only 16 bytes,
- * because a free place keeps its state where the timeout's address and callback were.
+ * A place of the table. It has a timeout or is free, as bit 0 of `holder` says. It needs only 16
+ * bytes, because a free place keeps its state where the timeout's address and callback were.
  */
 struct place {
 	/*
-	 * The address of the timeout that has the place, whose low bits are 0.
-	 *
-	 * If the place is free, bit 0 is set; bit 1 says whether the place is in the loop's list
-	 * (of the places that may be scheduled too late); bits 2 to 7 are the grid of the schedule
-	 * entry that the place has kept; and the upper half is the index of the next free place, or
-	 * SLOT_NONE.
+	 * If the place has a timeout, this is the address of the timeout, whose low bits are 0. If
+	 * the place is free, bit 0 is 1, and the other bits have these meanings:
+	 * - Bit 1: the place is in the list of places that may be scheduled too late.
+	 * - Bits 2 to 7: the grid of the schedule entry that the place has kept.
+	 * - The upper half: the index of the next free place, or SLOT_NONE.
 	 */
 	uint64_t holder;
 	union {
 		timerhub_timeout_fn *fn; /* the timeout's callback */
-		uint64_t filed_ns; /* when the entry of a free place comes up, or UINT64_MAX */
+		uint64_t filed_ns;       /* when the schedule entry of a free place comes up */
 	};
 };
 
@@ -45,7 +44,7 @@ _Static_assert(PLACE_GRID_MASK >= 63 && PLACE_GRID_MASK << PLACE_GRID_SHIFT <= U
                "a grid is a shift of 64 bits, and lies below the next place");
 _Static_assert(TIMERHUB_LOOP_FRESH_MAX <= UINT8_MAX, "timeout.fresh counts from 1");
 
-/* Returns the timeout that has the place, or NULL if the place is free. */
+/* Returns the timeout that has this place of the table, or NULL if the place is free. */
 static inline struct timerhub_timeout *place_timeout(const struct place *place)
 {
 	return place->holder & PLACE_FREE ? NULL
@@ -53,8 +52,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the grid of the place's schedule entry, as a shift: the entry is at a multiple of 2^grid
- * ns, or else exactly at a deadline.
+ * Returns the grid of a place's schedule entry, which is the power of two to which its time was
+ * rounded down: the entry is at a multiple of 2^grid ns, unless it is exactly at a deadline.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -64,30 +63,32 @@ static inline unsigned place_grid(const struct place *place)
 	               : (unsigned)(place->holder >> PLACE_GRID_SHIFT) & PLACE_GRID_MASK;
 }
 
-/* The table, and the stack of its free places. */
+/* The table, and its free places, which are linked to a stack. */
 struct places {
 	struct place *table; /* an array of `max` places */
 	uint32_t max;
 	uint32_t used;  /* places from this index on have never had a timeout */
-	uint32_t free;  /* the free place to be given out next, or SLOT_NONE */
+	uint32_t free;  /* the free place that is given out next, or SLOT_NONE */
 	uint32_t taken; /* how many places have a timeout */
 	struct memory memory;
 };
 
-/* Reserves memory for `max` places, all of them free. Returns 0, or a negative errno. */
+/*
+ * Reserves memory for a table of `max` places, which are all free. Returns 0 or a negative errno.
+ */
 int places_open(struct places *places, uint32_t max);
 /* Releases the memory of the table. */
 void places_close(struct places *places);
 
 /*
- * Gives a timeout the place that was freed last, with the schedule entry that the place has kept.
- * Returns false if no place is free.
+ * Gives a timeout a place of the table, the one that was freed last. The timeout takes over the
+ * schedule entry that the place has kept. Returns false if no place is free.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Takes the timeout's place from it. The free place keeps its schedule entry, and stays in the
- * loop's list if it is there.
+ * Frees a timeout's place in the table. The place keeps its schedule entry, and stays in the list
+ * of places that may be scheduled too late, if it is there.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls for timeouts: add, remove, set, stop, and the walk over all of them; and the loop's
- * statistics.
+ * The calls for timeouts: add, remove, set, stop, and the walk over all of them. The loop's
+ * statistics are here too.
  *
- * To set a timeout is to store its deadline in it. The deadline counts from the last reading of the
- * clock, so the timeout also enters the array `fresh`, by which the next reading corrects it. With
- * an exact deadline it enters the list instead, if its schedule entry is too late. Nothing is
- * scheduled before the next turn or settle.
+ * Setting a timeout means storing its deadline in it. A delay is added to the time at which the
+ * loop last read its clock, so the timeout also enters the array `fresh`, and the next reading
+ * corrects the deadline. With an exact deadline it enters the list instead, if it is scheduled too
+ * late. Nothing is scheduled before the next turn or settle.
  *
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
- * call this file in the rare ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
+ * tests/service/test_loop.c.
  */
 #include "base/invariant.h"
 #include "loop/access.h"
@@ -21,8 +22,8 @@
 #undef timerhub_timeout_stop
 
 /*
- * Returns what `owner` of a loop's timeouts contains: the complement of the loop's address, so that
- * zeroed memory belongs to no loop, not even to the loop NULL.
+ * Returns what the field `owner` of a loop's timeouts contains. It is the complement of the loop's
+ * address, so that a zeroed timeout belongs to no loop, not even to NULL.
  */
 static uint64_t loop_owner(const struct timerhub_loop *loop)
 {
@@ -30,7 +31,7 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks the arguments of a call for a timeout, and the thread. The loop is read only if the
+ * Checks the thread and the arguments of a call for a timeout. It reads the loop only if the
  * timeout belongs to it, because otherwise the loop may have been closed and freed.
  */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
@@ -41,8 +42,8 @@ static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeo
 }
 
 /*
- * Returns whether the timeout's address has its low bits 0, which it has not in a packed struct.
- * The table needs that, because bit 0 of the address would mark the place as free.
+ * Returns false if the address of a timeout is not aligned, which can happen in a packed struct.
+ * The table uses bit 0 of the address as a mark, so that bit must be 0.
  */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 {
@@ -83,8 +84,9 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. It enters the list if its schedule entry is too late, and
- * always inside a turn, so that a timeout that a callback sets does not expire in the same turn.
+ * Sets a timeout to an exact deadline. If it is scheduled too late, it enters the list of timeouts
+ * that the loop schedules before it blocks. During a turn it always enters the list, because a
+ * timeout that a callback sets must not expire in the same turn.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
@@ -95,8 +97,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay where the program gives the time. That time costs next to nothing to
- * read, so the deadline is exact at once.
+ * Sets a timeout by a delay if the program itself gives the time. Reading that time costs next to
+ * nothing, so the deadline is exact at once.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
@@ -121,7 +123,7 @@ int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *ti
 		return timeout_set_exactly(loop, timeout, delay_ns);
 	front = &loop->front;
 	if (timeout->fresh == 0 && front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
-		fresh_move_on(loop, loop_read_ns(loop)); /* also changes delay_max_ns */
+		fresh_move_on(loop, loop_read_ns(loop)); /* this also changes delay_max_ns */
 	if (delay_ns > front->delay_max_ns)
 		return -ERANGE;
 	if (timeout->fresh == 0) {
@@ -146,7 +148,10 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-/* Stops a timeout and returns 1 if it was set, else 0. Its schedule entry is left as it is. */
+/*
+ * Stops a timeout. Returns 1 if it was set, otherwise 0. Its schedule entry is left as it is,
+ * because the loop finds out when the entry comes up.
+ */
 static inline int timeout_unset(struct timerhub_timeout *timeout)
 {
 	uint64_t before_ns = timeout->deadline_ns;
@@ -156,8 +161,8 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 }
 
 /*
- * Stops a timeout when the loop belongs to another thread, or returns the error. It is a function
- * of its own, so that the frequent case needs no stack frame.
+ * Stops a timeout in the rare case that the calling thread is not the loop's, or an argument is
+ * wrong. It is a function of its own, so that the frequent case needs no stack frame.
  */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)
@@ -205,7 +210,7 @@ int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn, vo
 	return result;
 }
 
-/* Counts a timeout in *context, an uint64_t, if it is set. */
+/* Counts a timeout in *context, a uint64_t, if the timeout is set. */
 static int each_count_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                           void *context)
 {
@@ -229,7 +234,7 @@ void loop_show(const struct timerhub_loop *loop)
 	struct board_loop *copy = &loop->board->loop;
 	uint64_t ahead[AHEAD_RANGES];
 
-	/* Relaxed is enough, because the numbers are only shown. */
+	/* Relaxed is enough, because these numbers are only shown. */
 	u64_store_relaxed(&copy->added, loop->places.taken);
 	u64_store_relaxed(&copy->turns, loop->turns);
 	u64_store_relaxed(&copy->callbacks, loop->counts.callbacks);

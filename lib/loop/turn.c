@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turn and settle, and how long the program may block. Tested by tests/unit/test_loop.c and
- * test_loop_model.c.
+ * Implements timerhub_loop_turn() and timerhub_loop_settle(), and the calls that say how long the
+ * program may block. Tested by tests/unit/test_loop.c and test_loop_model.c.
  *
  * A turn expires timeouts in the order of their deadlines, although the schedule knows only the
  * times of their entries, which may be earlier. It takes the entries in the order of those times.
- * If the deadline of a timeout is later than its entry, the turn schedules it again at its
- * deadline, even if that has passed too. So a timeout is called only when it comes out of the
- * schedule at its deadline, and by then all earlier ones have been called.
+ * If the deadline of a timeout is later than its entry, the turn schedules the timeout again at the
+ * deadline, even if that has passed too. So a timeout's callback is called only when the timeout
+ * comes out of the schedule at its deadline, and by then all earlier ones have been called.
  *
- * A timeout that a callback sets is kept out of the schedule until the turn ends, in the array
- * `fresh` (set by a delay since the clock was last read) or in the list (perhaps scheduled too
- * late). So a callback that sets its timeout to 0 again and again cannot keep the turn busy.
+ * If a callback sets a timeout, the timeout is not scheduled before the turn ends. Until then it is
+ * in the array `fresh` or in the list of timeouts to be scheduled. So a callback that sets its
+ * timeout to 0 again and again cannot keep the turn busy.
  *
- * Most turns have nothing to do. Such a turn is quiet: it finds, by one comparison with quiet_ns,
+ * Most turns have nothing to do. Such a turn is quiet: by one comparison with quiet_ns it finds
  * that it may return right after it has read the clock.
  */
 #include <limits.h>
@@ -26,22 +26,22 @@
 
 #define TURN_CALLBACKS_MAX 256 /* how many callbacks one turn may call */
 #ifndef TURN_EVENTS_MAX
-#define TURN_EVENTS_MAX 128 /* how many of them may be the queue's */
+#define TURN_EVENTS_MAX 128 /* how many of those may be the queue's */
 #endif
-#define TURN_AHEAD 12 /* how many schedule entries turn_fetch() is ahead */
+#define TURN_AHEAD 12 /* how many schedule entries turn_fetch() prefetches ahead */
 
 /* The state of a turn that may call callbacks. */
 struct turn {
 	struct timerhub_loop *loop;
-	uint64_t began_ns; /* the first reading of the clock */
+	uint64_t began_ns; /* when the turn began */
 	unsigned called;   /* how many callbacks it has called */
 	bool was_due;      /* a schedule entry was due when the turn began */
 	int *ret_result;   /* where turn_end() stores what timerhub_loop_turn() returns */
 };
 
 /*
- * Returns whether the turn must call no further callback: it has called enough, or a callback has
- * closed the loop, or has forked and this is the child.
+ * Returns true if the turn must not call another callback. Either it has called enough, or a
+ * callback has closed the loop, or a callback has forked and this is the child.
  */
 static bool turn_is_over(const struct turn *turn)
 {
@@ -50,8 +50,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches what the turn will need for the entries that it takes next from the schedule. The
- * places come first, because the address of a timeout is in its place.
+ * Prefetches what the turn will need for the next schedule entries. The table entry of a timeout is
+ * prefetched earlier than the timeout, because it has the address of the timeout.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -66,13 +66,13 @@ CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 		__builtin_prefetch(place_timeout(&loop->places.table[near]), 1);
 }
 
-/* Returns whether a timeout of the loop may be due. */
+/* Returns true if a timeout of the loop may be due. */
 static bool turn_may_expire(const struct timerhub_loop *loop)
 {
 	return loop->next_ns <= loop->turn_ns || (loop->unquiet & LOOP_STIRRED) != 0;
 }
 
-/* Counts a callback that was slow. */
+/* Records a callback that took slow_ns or longer. */
 static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop *loop,
                                                             timerhub_timeout_fn *fn,
                                                             uint64_t took_ns, uint64_t now_ns)
@@ -83,8 +83,8 @@ static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop
 }
 
 /*
- * Calls a callback and, if `watched`, says in the loop's cell that it runs, and reads the clock
- * after it.
+ * Calls a callback. If the loop is observable (`watched`), it also shows on the counter board that
+ * the callback is running, and reads the clock afterwards, to see how long it took.
  */
 static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
                                                             timerhub_timeout_fn *fn,
@@ -111,8 +111,8 @@ static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
 }
 
 /*
- * Calls the callbacks of the timeouts that are due, until the turn is over. It is always inlined,
- * so that it is compiled once without any question whether the loop is watched.
+ * Calls the callbacks of the timeouts that are due. It is always inlined, so that the compiler
+ * makes one version of it without any of the code for observable loops.
  */
 static inline __attribute__((always_inline)) void turn_expire(struct turn *turn, bool watched)
 {
@@ -136,7 +136,10 @@ static inline __attribute__((always_inline)) void turn_expire(struct turn *turn,
 	}
 }
 
-/* Expires the timeouts of an observable loop. The queue's callbacks may have run before. */
+/*
+ * Calls the callbacks of the timeouts that are due, in an observable loop. Callbacks of the queue
+ * may have run before, and the clock was read after the last of them.
+ */
 static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -149,8 +152,9 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 /* ---- schedule, and say how long the program may block ---- */
 
 /*
- * Reads the loop's clock, if it has one, and moves the deadlines of fresh timeouts on. The case of
- * a loop without a hub comes first, because that is what a quiet turn does.
+ * Reads the loop's clock, if it has one, and corrects the deadlines of the timeouts that were set
+ * since the last reading. A loop without a hub comes first, because a turn that has nothing to do
+ * should be fast there.
  */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
@@ -172,15 +176,15 @@ static void loop_look(struct timerhub_loop *loop)
 }
 
 /*
- * Returns how long it is until the first schedule entry, or UINT64_MAX if there is none. The entry
- * must not be due yet.
+ * Returns the time until the first schedule entry, which must not be due yet, or UINT64_MAX if
+ * there is none.
  */
 static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 {
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
-/* Returns for how long the program may block, if everything that was set is scheduled. */
+/* Returns how long the program may block, in ns. All timeouts that were set must be scheduled. */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
@@ -189,8 +193,9 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Finds out until when turns and settles are quiet, which means that they have nothing to do. They
- * are so only while the list stays empty, so whoever puts a timeout into it sets quiet_ns to 0.
+ * Finds out until when turns and settles will have nothing to do, and stores it in quiet_ns. This
+ * holds only while the list of timeouts to be scheduled stays empty, so fresh_list() sets quiet_ns
+ * to 0.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
@@ -207,8 +212,8 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 }
 
 /*
- * Finds out when the loop must wake, and makes its descriptor readable from then on. Returns 0, or
- * a negative errno if the kernel refused to set the descriptor.
+ * Finds out when the loop must wake up, and sets its descriptor for that time. Returns 0, or a
+ * negative errno if the kernel refused to set the descriptor.
  */
 static int loop_set_wake(struct timerhub_loop *loop)
 {
@@ -228,8 +233,9 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn: schedules what the callbacks have set, and sets the descriptor. It is the cleanup of
- * a variable of turn_run(), so it runs too when a callback throws an exception or ends its thread.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is
+ * called by the compiler's cleanup attribute of a variable in turn_run(), so it also runs if a
+ * callback throws an exception or ends its thread.
  */
 static void turn_end(struct turn *turn)
 {
@@ -243,13 +249,15 @@ static void turn_end(struct turn *turn)
 		return;
 	}
 	/*
-	 * The dispatch may have left events: there were too many, or a callback threw an exception.
+	 * The dispatch may have left events in the queue, because there were too many, or because a
+	 * callback threw an exception.
 	 */
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
 	/*
-	 * Read the clock again after callbacks, because they have taken time and may have set
-	 * timeouts. is_dispatching is still set if an exception has left a callback of the queue.
+	 * If callbacks were called, read the clock again, because they took time and may have set
+	 * timeouts. If one of the queue's callbacks threw an exception, is_dispatching is still
+	 * set.
 	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
@@ -270,7 +278,7 @@ static void turn_end(struct turn *turn)
 
 /*
  * Calls the callbacks of the queue, and then those of the timeouts that are due. This file is
- * compiled with -fexceptions, so that turn_end() also runs when an exception unwinds the stack.
+ * compiled with -fexceptions, so that turn_end() also runs if a callback throws an exception.
  */
 static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
@@ -296,8 +304,9 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Checks a turn or settle that loop_is_idle() could not allow at once: it is a mistake, or the loop
- * belongs to no thread yet, or it is a locked loop that another thread used last.
+ * Checks whether a turn or settle is allowed in the rare cases that loop_enter() does not decide
+ * itself: the call may be a mistake, the loop may belong to no thread yet, or it is a locked loop
+ * that another thread has used last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -317,7 +326,10 @@ static inline int loop_enter(struct timerhub_loop *loop)
 	return loop_is_idle(loop) ? 0 : loop_enter_slowly(loop);
 }
 
-/* Makes a turn that is not quiet. Returns how many callbacks it has called, or a negative errno. */
+/*
+ * Does the work of timerhub_loop_turn() if there is any. Returns how many callbacks it has called,
+ * or a negative errno.
+ */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
 	int result = 0;
@@ -342,7 +354,7 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
-/* Makes a settle that is not quiet. */
+/* Does the work of timerhub_loop_settle() if there is any. Returns 0 or a negative errno. */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
 {
@@ -380,8 +392,9 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 }
 
 /*
- * Returns whether timeouts were set since the loop was last scheduled, or a manual hub may have got
- * a new time, so that the clock must be read before the answer to "how long?" is right.
+ * Returns true if timeouts were set since the loop last scheduled them, or if a manual hub may have
+ * got a new time. Then the loop must read the time before it can say how long the program may
+ * block.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {
@@ -390,8 +403,8 @@ static bool loop_has_news(const struct timerhub_loop *loop)
 }
 
 /*
- * Answers timerhub_loop_timeout() if something was set since the last turn, or if the answer does
- * not follow from the first schedule entry alone, or if the call is a mistake.
+ * Does the work of timerhub_loop_timeout() in all cases in which the time of the first schedule
+ * entry alone does not give the answer.
  */
 static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {

@@ -2,18 +2,19 @@
 /*
  * Implements wake.h. Tested by tests/service/test_loop.c.
  *
- * Without a hub, a timerfd wakes the loop. One that has not expired is not moved to a later time,
- * because each move would be a system call, and an expiry that comes too early costs only one
- * wake-up. If the clock can go back, the timerfd is set each time.
+ * Without a hub, a timerfd wakes the loop. If the loop has to wake later than before, the timerfd
+ * is not moved, because each move would be a system call, while a wake-up that is too early happens
+ * only once. If the clock can be set back, the timerfd is set each time.
  *
- * With a hub, a kept timer on the loop's queue wakes the loop. It moves whenever the time of the
- * loop's first timeout changes, which takes only a compare-and-swap. When it expires, the owner
- * makes the queue's eventfd readable, and the dispatch calls queue_alarm() for it.
+ * With a hub, a timer on the loop's queue wakes the loop. It is a kept timer (TIMERHUB_KEEP), which
+ * moves whenever the time of the loop's first timeout changes. That takes only a compare-and-swap.
+ * When the timer expires, the hub's owner makes the queue's eventfd readable, and the dispatch
+ * calls queue_alarm() for the timer.
  *
  * If timeouts are due already, the loop itself writes to the eventfd. The owner would do so too
  * late, and that of a manual hub only in the next timerhub_advance(). The loop clears the eventfd
- * before it dispatches, never after, so an event that arrives in between makes the eventfd readable
- * again.
+ * before it dispatches, and never after, so an event that arrives in between makes the eventfd
+ * readable again.
  */
 #include "loop/wake.h"
 
@@ -25,14 +26,14 @@
 #include "queue/queue.h"
 
 /*
- * The kept timer is set to "never" for times from here on, because later deadlines would not be
- * valid in a hub.
+ * The timer on the hub is set to "never" for this time and all later ones, because a hub does not
+ * accept such deadlines.
  */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Arms the kept timer, with no deadline yet. Its callback queue_alarm() sets set_ns to "never", so
- * that wake_dispatch() sees that it has expired.
+ * Arms the timer on the loop's queue that wakes the loop, with no deadline yet. When it expires,
+ * its callback queue_alarm() sets set_ns to UINT64_MAX, by which wake_dispatch() recognizes that.
  */
 static int wake_arm(struct wake *wake)
 {
@@ -70,7 +71,10 @@ void wake_close(struct wake *wake)
 	deadline_fd_close(&wake->deadline_fd);
 }
 
-/* Cancels one timer of a hub if it is on the queue *context. */
+/*
+ * Cancels a timer if it belongs to the queue *context. timerhub_each() calls this for each timer of
+ * the hub.
+ */
 static int wake_drop_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
 	struct timerhub_queue *queue = context;
@@ -88,13 +92,13 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd to `next_ns`. It is set also if it is readable already, because an
- * edge-triggered poller gets a new edge only by a new setting. A timerfd that is readable because
- * the wall clock was set stops being so only by a new setting too.
+ * Sets the timerfd to `next_ns`, even if it is readable already. One reason is that an
+ * edge-triggered poll reports it again only if it is set again. The other is that a timerfd which
+ * is readable because the wall clock was set stays so until it is set again.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	/* 0 would disarm the timerfd, so 1 stands for it. */
+	/* A time of 0 would disarm the timerfd, so use 1 instead. */
 	int result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 
 	if (result < 0 && result != -ECANCELED)
@@ -105,7 +109,7 @@ static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t no
 	return result;
 }
 
-/* Moves the kept timer to `next_ns`, or writes to the eventfd if that time has passed. */
+/* Moves the timer on the hub to `next_ns`, or writes to the eventfd if that time has passed. */
 static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	invariant(wake->queue);
@@ -116,8 +120,8 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	}
 	wake->set_ns = next_ns;
 	/*
-	 * The result is ignored because this cannot fail: a kept timer ends only when it is
-	 * cancelled, and no program has its handle to do that.
+	 * Ignore the result, because this cannot fail: the timer ends only if it is cancelled, and
+	 * no program has its handle.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The descriptor that wakes a loop when a timeout may be due. Without a hub it is a timerfd. With a
- * hub it is the eventfd of the loop's queue, on which one kept timer stands for all timeouts of the
- * loop.
+ * hub it is the eventfd of the loop's queue. On that queue there is one kept timer (TIMERHUB_KEEP),
+ * which expires when the first timeout of the loop is due.
  */
 #ifndef TIMERHUB_WAKE_H
 #define TIMERHUB_WAKE_H
@@ -14,59 +14,60 @@
 struct wake {
 	struct timerhub *hub; /* the loop's hub, or NULL */
 	uint64_t set_ns;      /* when the descriptor becomes readable; UINT64_MAX: never */
-	struct deadline_fd deadline_fd; /* without a hub: the timerfd, once it is asked for */
+	struct deadline_fd deadline_fd; /* the timerfd of a loop without a hub */
 	struct timerhub_queue *queue;   /* the loop's queue, or NULL without a hub */
-	timerhub_timer timer;           /* the kept timer on the queue */
+	timerhub_timer timer;           /* the timer on the queue that wakes the loop */
 	bool is_rung;                   /* the loop itself has written to the queue's eventfd */
 };
 
 /*
- * Opens what wakes a loop: with a hub a queue and the kept timer on it, without a hub nothing yet.
- * Returns 0 or a negative errno.
+ * Opens what wakes a loop. With a hub that is a queue and a timer on it. Without a hub nothing is
+ * opened yet. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Closes the queue or the descriptor. It may be called twice, and in a forked child. */
+/* Closes the queue or the timerfd. It may be called twice, and in a forked child. */
 void wake_close(struct wake *wake);
 
 /*
- * Returns the descriptor, or a negative errno. Without a hub the first call creates the timerfd,
- * and sets it to `next_ns`, so a loop that is never asked for it needs no descriptor.
+ * Returns the descriptor that wakes the loop, or a negative errno. If there is no hub, the first
+ * call creates the timerfd and sets it to `next_ns`. So a loop that is never asked for a descriptor
+ * needs none.
  */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 /*
- * Closes a forked child's copy of the parent's timerfd, because to set it would set the parent's.
- * The next wake_fd() creates another one.
+ * Closes a forked child's copy of the timerfd, because setting it would set the parent's too. The
+ * next wake_fd() creates another one.
  */
 void wake_leave_fd(struct wake *wake);
 
 /*
- * Calls the callbacks of at most `max` events of the queue. Returns how many there were, without
- * counting that of the kept timer.
+ * Dispatches the loop's queue: calls the callbacks of at most `max` events. Returns how many it has
+ * called. The timer that wakes the loop does not count.
  */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
-/* Returns whether the queue has events that no dispatch has taken yet. */
+/* Returns true if the queue has events that no dispatch has taken yet. */
 bool wake_holds_events(const struct wake *wake);
 
 /*
- * Cancels all timers of the queue. It is for a callback of the queue that closes the loop, because
- * the queue itself cannot be closed while it is being dispatched.
+ * Cancels all timers of the loop's queue. This is for the case that a callback of the queue closes
+ * the loop, because a queue cannot be closed while it is being dispatched.
  */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Makes the descriptor readable from `next_ns` on. If that has passed, the descriptor becomes
- * readable at once, and an edge-triggered poller gets a new edge.
+ * Sets the descriptor, so that it becomes readable at `next_ns`. If that time has passed, it
+ * becomes readable at once, and an edge-triggered poll reports it again.
  *
- * Returns 0 or a negative errno. -ECANCELED means that the wall clock was set meanwhile, so it has
- * to be read again before the program blocks.
+ * Returns 0 or a negative errno. -ECANCELED means that the wall clock was set meanwhile, so read it
+ * again before the program blocks.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 /*
- * Returns whether the descriptor of a loop without a hub need not be set for `next_ns`. If it is
- * set to an earlier time, it is left so, because a wake-up too many is cheaper than a system call
+ * Returns true if the timerfd of a loop without a hub need not be set for `next_ns`. That is also
+ * so if it is set to an earlier time, because one needless wake-up costs less than a system call
  * for each move.
  */
 static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
@@ -75,16 +76,16 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 
-/*
- * Returns whether the descriptor is already set well enough for `next_ns`, with a hub or without.
- */
+/* Returns true if the descriptor need not be set for `next_ns`, with a hub or without. */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns
 	                 : wake_fd_is_set(wake, next_ns, now_ns);
 }
 
-/* Makes the descriptor readable from `next_ns` on, if it is not set so; see wake_set_anew(). */
+/*
+ * Makes sure that the descriptor becomes readable at `next_ns`. Returns what wake_set_anew() does.
+ */
 static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake_is_set(wake, next_ns, now_ns) ? 0 : wake_set_anew(wake, next_ns, now_ns);

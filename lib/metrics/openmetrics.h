@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes statistics as text in the OpenMetrics format 1.0, for hubs and for the tools. The caller
- * adds one family after the other, each with its samples, and then calls metrics_end(). Where a
- * function takes `labels`, that is a text which metrics_add_label() has written, or "".
+ * adds one family of metrics after the other, each with its samples, and then calls metrics_end().
+ * The argument `labels` of a function is a text that metrics_add_label() has written, or "".
  */
 #ifndef TIMERHUB_OPENMETRICS_H
 #define TIMERHUB_OPENMETRICS_H
@@ -10,8 +10,8 @@
 #include "base/text.h"
 
 /*
- * Of a histogram's 64 buckets the text shows only those that end between 2^7 - 1 ns and 2^36 - 1 ns
- * (69 s). Shorter times are counted in the first one, and longer times in +Inf.
+ * A histogram has 64 buckets, but the text shows only those that end between 2^7 - 1 ns and 2^36 -
+ * 1 ns (69 s). Shorter times are counted in the first of these, and longer times in +Inf.
  */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
@@ -20,11 +20,11 @@
 struct metrics_family {
 	const char *name; /* the family's name, without the suffix that its samples have */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
-	const char *unit; /* its unit, with which `name` then ends, or NULL if it has none */
+	const char *unit; /* its unit, with which `name` ends then, or NULL */
 	const char *help; /* what it counts, in a sentence */
 };
 
-/* Adds one line of a family's head. */
+/* Adds a line "# what name value", such as those with which a family begins. */
 static inline void metrics_add_head(struct text *text, const char *what, const char *name,
                                     const char *value)
 {
@@ -37,7 +37,10 @@ static inline void metrics_add_head(struct text *text, const char *what, const c
 	text_add_char(text, '\n');
 }
 
-/* Adds the head of a family, after which its samples follow. */
+/*
+ * Begins a family: adds the lines with its type, its unit and its help text. Its samples must
+ * follow.
+ */
 static inline void metrics_add_family(struct text *text, const struct metrics_family *family)
 {
 	metrics_add_head(text, "TYPE", family->name, family->type);
@@ -61,7 +64,10 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 	text_add_char(labels, '"');
 }
 
-/* Adds a sample of a counter or a gauge, whose value is `number` / 10^`decimals`. */
+/*
+ * Adds a sample of a counter or a gauge. Its value is `number`, of which the last `decimals` digits
+ * are decimals.
+ */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *labels, uint64_t number, unsigned decimals)
 {
@@ -79,8 +85,8 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds one bucket of a histogram, with the count of all values up to its end, as the format wants
- * it. A bucket above METRICS_BUCKET_MAX is written as the last one, +Inf.
+ * Adds one bucket of a histogram. `count` is the number of all values up to the end of the bucket,
+ * because the format wants sums. A bucket above METRICS_BUCKET_MAX is written as +Inf.
  */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
@@ -99,9 +105,9 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds a histogram, in seconds. buckets[i] counts the values of at least 2^i ns and below 2^(i+1)
- * ns. The text has neither _sum nor _count, because the sum is unknown, and a reader expects both
- * or none. The bucket +Inf has the count of all values.
+ * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns,
+ * and the text has seconds. It has neither _sum nor _count, because the sum of the times is
+ * unknown, and a reader expects both or none. The bucket +Inf has the number of all values.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
@@ -116,7 +122,7 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 
-/* Ends the text, after its last family. */
+/* Ends the text. No family may be added afterwards. */
 static inline void metrics_end(struct text *text)
 {
 	text_add(text, "# EOF\n");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of hubs as text, in two formats: lines "name value" of one hub, for people
- * and logs, and OpenMetrics of any number of hubs, for a monitoring system. timerhub-top is
- * compiled with this file, too, and writes the statistics of the hubs that it watches.
+ * Writes the statistics of hubs as text, in two formats. Lines "name value" of one hub are for
+ * people and logs. OpenMetrics of any number of hubs is for a monitoring system. timerhub-top is
+ * compiled with this file too, and writes the statistics of the hubs that it watches.
  *
- * It is tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
  * tests/tools/test_top.py.
  */
 #include "metrics/stats_text.h"
@@ -13,14 +13,14 @@
 
 #define COUNTER "counter"
 #define GAUGE "gauge"
-#define PREFIX "timerhub_" /* what the names of metrics begin with; lines leave it out */
+#define PREFIX "timerhub_" /* the prefix of the metrics' names, which lines leave out */
 
-/* A family with one number, and where that lies in struct timerhub_stats. */
+/* A family that has one number, and where struct timerhub_stats has this number. */
 struct number_family {
 	struct metrics_family family;
 	const char *line; /* what the number is called in a line */
 	size_t offset;
-	unsigned decimals; /* how many of the number's digits are decimals of the family's unit */
+	unsigned decimals; /* how many digits of the number are decimals of the family's unit */
 };
 
 #define NUMBER(type, member, help)                                                                 \
@@ -28,7 +28,7 @@ struct number_family {
 		{ PREFIX #member, type, NULL, help }, #member,                                     \
 			offsetof(struct timerhub_stats, member), 0                                 \
 	}
-/* OpenMetrics has seconds where the statistics have ns. */
+/* Describes a time, which is in ns in struct timerhub_stats, but in seconds in OpenMetrics. */
 #define SECONDS(type, name, member, help)                                                          \
 	{                                                                                          \
 		{ PREFIX name "_seconds", type, "seconds", help }, #member,                        \
@@ -39,8 +39,9 @@ static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
 	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
 	/*
-	 * This is computed from what is armed, live and delivered, each of them read at another
-	 * moment. So it may become smaller, which a counter must not.
+	 * This is a gauge, because it can become smaller, which a counter must not. It is computed
+	 * from how many timers were armed, are live and were delivered, and these are read at
+	 * different moments.
 	 */
 	NUMBER(GAUGE, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
@@ -76,7 +77,7 @@ static const struct metrics_family delivery_lateness_family = {
 	"Time at which a call took an event from its queue, minus the deadline."
 };
 
-/* Returns a family's number from a hub's statistics. */
+/* Returns the number of a family from the statistics of a hub. */
 static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
 {
 	const void *value = (const char *)stats + number->offset;
@@ -102,8 +103,8 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 }
 
 /*
- * Returns an upper bound, in ns, of how late the `rank` most punctual of the expiries in `buckets`
- * were, or 0 if `rank` is 0.
+ * Returns an upper bound, in ns, for how late the `rank` most punctual expiries in `buckets` were,
+ * or 0 if `rank` is 0.
  */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
@@ -123,7 +124,9 @@ static void text_add_bound(struct text *text, const char *name, const char *whic
 	text_add_line(text, which, lateness_below_ns(buckets, rank));
 }
 
-/* Adds upper bounds of the median, the 99th percentile and the maximum of a lateness. */
+/*
+ * Adds three lines with upper bounds for how late events were: half of them, 99 % of them, and all.
+ */
 static void text_add_lateness(struct text *text, const char *name, const uint64_t *buckets)
 {
 	uint64_t count = 0;
@@ -154,7 +157,7 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 
 /* ---- OpenMetrics ---- */
 
-/* Adds a sample that says what a hub's owner sleeps in. */
+/* Adds a sample that says how the owner thread of a hub sleeps. */
 static void add_sleeper(struct text *text, const struct labelled_stats *hub)
 {
 	text_add(text, sleeper_family.name);

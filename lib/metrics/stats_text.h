@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of any number of hubs as families of OpenMetrics, of which each has the
- * samples of all hubs. timerhub_stats_metrics() writes those of one hub, and timerhub-top of many.
+ * Writes the statistics of any number of hubs as families of OpenMetrics. Each family has the
+ * samples of all hubs. timerhub_stats_metrics() uses it for one hub, and timerhub-top for many.
  */
 #ifndef TIMERHUB_STATS_TEXT_H
 #define TIMERHUB_STATS_TEXT_H
@@ -10,15 +10,15 @@
 
 #include "metrics/openmetrics.h"
 
-/* The statistics of a hub, with the labels that tell it from others. */
+/* The statistics of a hub, with the labels that distinguish it from other hubs. */
 struct labelled_stats {
 	struct timerhub_stats stats;
-	const char *labels; /* the labels as metrics_add_label() writes them, or "" */
+	const char *labels; /* a text that metrics_add_label() has written, or "" */
 };
 
 /*
- * Adds the families of all statistics of hubs. The caller may then add families of his own, and
- * calls metrics_end() at the end.
+ * Adds one family for each number in the statistics, with a sample for each hub. The caller may add
+ * families of its own afterwards, and must call metrics_end() at the end.
  */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 

@@ -11,8 +11,8 @@ struct dice {
 };
 
 /*
- * 64 random bits (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
- * 2014).
+ * Returns 64 random bits (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
+ * generators", 2014).
  */
 static inline uint64_t dice_roll(struct dice *dice)
 {
@@ -23,7 +23,10 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return z ^ z >> 31;
 }
 
-/* Neighbouring seeds give different sequences, and so do salts below 2^16 for one seed. */
+/*
+ * Returns dice that begin with a seed. Neighbouring seeds give different sequences. For one seed,
+ * so do different salts below 2^16.
+ */
 static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
 	struct dice dice = { .state = seed ^ salt << 48 };
@@ -32,7 +35,7 @@ static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 	return dice;
 }
 
-/* From 0 to `bound` - 1, by a multiplication, since a division is slower. */
+/* Returns a random number from 0 to `bound` - 1. It multiplies, because a division is slower. */
 static inline uint64_t dice_below(struct dice *dice, uint64_t bound)
 {
 	uint64_t roll = dice_roll(dice);
@@ -47,7 +50,10 @@ static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 	return dice_below(dice, bound) == 0;
 }
 
-/* Below 2^bits; each length from 0 to `bits` <= 64 bits is equally likely. */
+/*
+ * Returns a random number below 2^bits, where `bits` is at most 64. Each length from 0 to `bits`
+ * bits is equally likely.
+ */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {
 	unsigned used = (unsigned)dice_below(dice, bits + 1);

@@ -27,19 +27,25 @@
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
-/* For what must arrive: longer than any stall, shorter than the deadline of a far timer. */
+/*
+ * How long a test waits for something that must come: longer than any stall of the machine, and
+ * shorter than the deadline of a timer that must not expire during the test.
+ */
 #define ARRIVES (20 * SEC)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Like ck_assert(), but free while it holds, and for any thread and forked child. */
+/*
+ * Fails the test if the condition is false. Unlike ck_assert(), it costs next to nothing while the
+ * condition is true, and any thread and any forked child may use it.
+ */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
 		if (__builtin_expect(!(condition), 0))                                             \
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
-/* holds any integer of up to 64 bits, signed or not */
+/* An integer type that can hold any integer of up to 64 bits, signed or unsigned. */
 __extension__ typedef __int128 expect_number;
 
 #define expect_cmp(left, op, right)                                                                \
@@ -55,7 +61,10 @@ __extension__ typedef __int128 expect_number;
 #define expect_le(left, right) expect_cmp(left, <=, right)
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
-/* Fails with the name of the broken invariant that `check` returns. */
+/*
+ * Fails the test if `check` is not NULL. `check` is the name of a broken invariant, as hub_check()
+ * returns it, and the test prints it.
+ */
 #define expect_unbroken(check)                                                                     \
 	do {                                                                                       \
 		const char *broken_ = (check);                                                     \
@@ -67,7 +76,7 @@ _Noreturn void expect_failed(const char *file, int line, const char *what);
 _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
                                  expect_number right);
 
-/* What a later failure prints, such as the seed or the step. */
+/* Sets what a later failure prints in addition, such as the seed or the step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
 struct test {
@@ -77,12 +86,12 @@ struct test {
 	struct test *next;
 };
 
-/* Adds a test to those of the program. TEST_LOOP() calls it before main(). */
+/* Adds a test to those that the program runs. TEST_LOOP() calls it before main(). */
 void test_add(struct test *test);
 
 /*
- * Begins a test, which is run `times` times, with `_i` from 0. libcheck ends a run that takes
- * longer than `limit`, in seconds.
+ * Begins a test, which is run `times` times, with `_i` counting from 0. libcheck ends a run that
+ * takes longer than `limit` seconds.
  */
 #define TEST_LOOP(test_name, limit, times)                                                         \
 	static void test_name##_fn(int _i);                                                        \
@@ -100,44 +109,60 @@ void test_add(struct test *test);
 
 #define TEST(test_name, limit) TEST_LOOP(test_name, limit, 1)
 
-/* Reads the arguments and the environment. */
+/* Reads the program's arguments and environment variables. */
 void tests_begin(int argc, char **argv);
-/* Returns the program's exit status. */
+/* Runs the tests, and returns the exit status of the program. */
 int tests_run(void);
 /*
- * The machine refuses `what`: ends this test, or a child that it forked; the program ends as
- * skipped if no other test fails.
+ * Ends this test, or a child that it has forked, because the machine refuses `what`. The program
+ * counts as skipped if no other test fails.
  */
 _Noreturn void test_skips(const char *what, int error);
 
-/* `count` times the requested length, less under a sanitizer, at least 1. */
+/*
+ * Returns `count`, multiplied by the requested length of the run. Under a sanitizer it is less, but
+ * at least 1.
+ */
 unsigned scaled(unsigned count);
 bool sanitized(void);
 
-/* From the program's seed; dice with different salts are independent. */
+/*
+ * Returns dice that begin with the program's seed. Dice with different salts are independent of
+ * each other.
+ */
 struct dice dice_new(uint64_t salt);
-/* Below 2^62: a power of two or the beginning of a wheel's bucket, or next to one. */
+/*
+ * Returns a random number below 2^62 that is a power of two, the beginning of a bucket of the
+ * timing wheel, or next to one of these.
+ */
 uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
 /*
- * Calls `attempt` with longer and longer margins until it says that it was in time, on a machine
- * that may stall.
+ * Calls `attempt` with longer and longer margins until it returns true, which means that it was in
+ * time. So a test of real time also works on a machine that stalls now and then.
  */
 void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 /*
- * In a forked child, before it starts threads: their stacks are larger, so that none lies where a
- * thread of the parent had one. ThreadSanitizer knows a thread by its stack's address.
+ * Lets the threads of a forked child have larger stacks, so that none lies where a thread of the
+ * parent had one. ThreadSanitizer knows a thread by the address of its stack. Call it before the
+ * child starts threads.
  */
 void threads_take_other_stacks(void);
 
-/* Before a cancellation: tells AddressSanitizer about the frames that it unwinds. */
+/*
+ * Tells AddressSanitizer that the calling thread is about to end without returning from its
+ * functions, by a cancellation or pthread_exit().
+ */
 void thread_ends_here(void);
-/* To the index-th of the process's CPUs, modulo their number. */
+/*
+ * Pins the calling thread to the index-th of the CPUs that the process may use, modulo their
+ * number.
+ */
 void thread_pin(unsigned index);
 
 #endif

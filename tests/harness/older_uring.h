@@ -5,10 +5,13 @@
 
 #include <stdbool.h>
 
-/* They lack IORING_FEAT_NO_IOWAIT. On such a kernel, it is true once there was a ring. */
+/*
+ * Set this to true, and the rings that the library makes lack IORING_FEAT_NO_IOWAIT. On a kernel
+ * that has not got this feature, it becomes true with the first ring.
+ */
 extern bool uring_is_older;
 
-/* The library's call has come here. */
+/* True once the library has made a ring. */
 extern bool uring_was_made;
 
 #endif

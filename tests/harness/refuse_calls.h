@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets the kernel refuse system calls of the whole process from now on, as a sandbox does. Needs
+ * Lets the kernel refuse system calls of the whole process from now on, as a sandbox does. It needs
  * libseccomp, so it is not part of the harness's library.
  */
 #ifndef TESTS_REFUSE_CALLS_H
@@ -14,7 +14,10 @@
 
 #include "harness.h"
 
-/* The error that the SIGSYS handler returns in place of a trapped call; how often it has run. */
+/*
+ * The error that the SIGSYS handler returns in place of a trapped call, and how often the handler
+ * has run.
+ */
 static atomic_int trap_error, trap_count;
 
 static inline void trap_answer(int signal, siginfo_t *info, void *context)
@@ -31,7 +34,10 @@ static inline void trap_answer(int signal, siginfo_t *info, void *context)
 #endif
 }
 
-/* Of all threads, with `only` (or NULL) just the calls whose argument compares so. */
+/*
+ * Installs a filter for all threads of the process. If `only` is not NULL, the filter takes only
+ * calls whose argument compares as `only` says.
+ */
 static inline void filter_calls(uint32_t action, int call, const struct scmp_arg_cmp *only)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -53,7 +59,10 @@ static inline void refuse_calls(int call, int error)
 	refuse_calls_if(call, error, NULL);
 }
 
-/* Like refuse_calls_if(), but the kernel raises SIGSYS, whose handler makes the error of it. */
+/*
+ * Refuses calls like refuse_calls_if(), but the kernel raises SIGSYS, and the handler of the signal
+ * makes the error.
+ */
 static inline void trap_calls_if(int call, int error, const struct scmp_arg_cmp *only)
 {
 	const struct sigaction answer = { .sa_sigaction = trap_answer, .sa_flags = SA_SIGINFO };

@@ -28,10 +28,13 @@ struct rig {
 	struct timerhub_queue *queue;
 };
 
-/* Skips the test if the machine grants no io_uring. */
+/*
+ * Opens a hub with the sleeper that the environment names. Skips the test if the machine does not
+ * permit io_uring.
+ */
 int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 struct rig rig_open(uint32_t timers_max);
-/* with size and sleeper set */
+/* Opens a hub and a queue. The config's size and sleeper are set here. */
 struct rig rig_open_config(struct timerhub_config config);
 struct rig rig_manual(uint32_t timers_max);
 void rig_close(struct rig *rig);
@@ -41,26 +44,29 @@ timerhub_timer arm(struct timerhub_queue *queue, struct timerhub_spec spec);
 timerhub_timer arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data);
 timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_t data);
 
-/* Returns the time that the hub announces. */
+/* Advances a manual hub, and returns the time at which it wants to be advanced again. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);
-/* Arms on a manual hub, and advances it by 1 us, so that all expire. */
+/* Arms `count` timers on a manual hub, and advances it by 1 us, so that all of them expire. */
 void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
-/* comes within ARRIVES */
+/* Takes one event, which must come within ARRIVES. */
 struct timerhub_event take_one(struct timerhub_queue *queue);
-/* max <= 64 */
+/* Takes up to `max` events and returns how many. `max` is at most 64. */
 int take_up_to(struct timerhub_queue *queue, unsigned max);
-/* Returns their number. */
+/* Takes all events and returns how many they were. */
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
-/* These fail the test. */
+/* A callback that fails the test if it is called. */
 void no_callback(const struct timerhub_event *event);
 int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);
 
 struct timerhub_stats stats_of(struct timerhub *hub);
-/* Until the owner, or each of the default name, sleeps without work. */
+/*
+ * Waits until the owner of the hub sleeps and has no work. If other hubs are open whose owners have
+ * the default name, those must sleep too.
+ */
 void owner_settles(struct timerhub *hub);
-/* Until the owner stays asleep for a while. */
+/* Waits like owner_settles(), but for a longer rest, and returns the statistics after it. */
 struct timerhub_stats stats_settled(struct timerhub *hub);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether this machine lets the process use io_uring, from the kernel alone, for C and C++. A
- * container may refuse the first ring (EPERM, ENOSYS), a small RLIMIT_MEMLOCK a later one (ENOMEM):
- * it counts the rings of all processes of a user, and closed ones until their memory is freed.
+ * Tells whether this machine lets the process use io_uring. It asks only the kernel, and can be
+ * used from C and C++. A container may refuse the first ring (EPERM, ENOSYS). A small
+ * RLIMIT_MEMLOCK may refuse a later one (ENOMEM): it counts the rings of all processes of a user,
+ * and closed rings until their memory is freed.
  */
 #ifndef TESTS_URING_ALLOWED_H
 #define TESTS_URING_ALLOWED_H
@@ -16,18 +17,19 @@ extern "C" {
 #define EXIT_SKIPPED 77 /* exit status that meson reports as "skipped" */
 
 /*
- * 0 or the errno, decided once: as many rings as a test uses at once are granted, or each later one
- * is refused with the same errno. ENOSYS also stands for a missing feature and for a library
- * without io_uring.
+ * Returns 0 if the process may use io_uring, or the errno with which the kernel refuses it. The
+ * answer is found once and stays the same: either as many rings as a test uses at once are
+ * permitted, or every later one is refused. ENOSYS also means that a feature is missing, or that
+ * the library was built without io_uring.
  */
 int uring_refused(void);
 
-/* Ends the program as skipped if it is refused. */
+/* Ends the program as skipped if the process may not use io_uring. */
 void uring_needed(void);
 
 /*
- * Whether `result`, of a timerhub_open() that insists on io_uring, means that other processes of
- * this user hold all rings.
+ * Returns true if `result`, which comes from a timerhub_open() with TIMERHUB_SLEEPER_URING, means
+ * that other processes of this user hold all the rings that the user may have.
  */
 bool uring_ran_out(int result);
 
