@@ -398,6 +398,39 @@ TEST(quiet_submission_of_the_earliest_makes_a_system_call, 60)
 	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 
+#define UNDRAINED 100000
+
+/* A hundred thousand undrained timers in one queue; another's events stay punctual. */
+TEST(quiet_although_periods_are_not_drained, 60)
+{
+	struct rig rig = rig_open(UNDRAINED + 10);
+	struct timerhub_queue *punctual = queue_open(rig.hub);
+	struct dice dice = dice_new(0);
+	uint64_t deadline_ns = monotonic_ns() + ARRIVES;
+	struct timerhub_stats before;
+	uint64_t rss_bytes;
+
+	for (unsigned i = 0; i < UNDRAINED; i++)
+		arm(rig.queue, SPEC(.expires_ns = dice_below(&dice, 20 * MS), .data = i,
+		                    .interval_ns = MS + dice_below(&dice, 20 * MS)));
+	for (unsigned i = 0; i < 100; i++) {
+		arm_after(punctual, dice_below(&dice, 2 * MS), i);
+		expect_eq(take_one(punctual).data, i);
+	}
+	while (stats_of(rig.hub).expired < UNDRAINED + 100) {
+		expect(monotonic_ns() < deadline_ns);
+		sleep_ns(MS);
+	}
+	before = stats_settled(rig.hub);
+	rss_bytes = process_rss_bytes();
+	sleep_ns(100 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, before.owner_wakeups);
+	expect_eq(stats_of(rig.hub).expired, before.expired);
+	process_rss_is_still(rss_bytes);
+	expect_eq(stats_of(rig.hub).live, UNDRAINED);
+	rig_close(&rig);
+}
+
 /* ---- a rest that looks like one ---- */
 
 /* Of all processors, in 1/sysconf(_SC_CLK_TCK) of a second. */
