@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every live timer once, with the values of its spec; timerhub_call(), timerhub_rearm_many(); an
- * event names its queue and hub.
+ * timerhub_each() shows every live timer once, with the values of its spec, while others come and go.
  */
 #include "rig.h"
 
@@ -170,35 +169,4 @@ TEST(each_shows_what_belongs_together, 120)
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
 	rig_close(&each_rig);
-}
-
-/* ---- call, rearm_many ---- */
-
-static unsigned calls;
-
-static void count_call(const struct timerhub_event *event)
-{
-	expect(event->ptr == &calls);
-	expect_eq(event->data, (uintptr_t)&calls);
-	++*(unsigned *)event->ptr;
-}
-
-TEST(call_is_a_one_shot_with_a_callback, 30)
-{
-	struct rig rig = rig_manual(2);
-	timerhub_timer timer = 0;
-
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, &timer), 0);
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), 0);
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), -EAGAIN);
-	advance(rig.hub, 99);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
-	expect_eq(timerhub_rearm(rig.hub, timer, 192, TIMERHUB_ABSOLUTE), 0);
-	advance(rig.hub, 100);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
-	advance(rig.hub, 192);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
-	expect_eq(calls, 2);
-	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
-	rig_close(&rig);
 }

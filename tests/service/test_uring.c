@@ -163,21 +163,6 @@ TEST_LOOP(poll_completes_again_when_some_are_left, 30, COUNT_OF(kinds))
 	rig_close_polled(&rig, &ring);
 }
 
-TEST_LOOP(poll_completes_at_once_if_events_wait, 30, COUNT_OF(kinds))
-{
-	struct rig rig = rig_manual(64);
-	struct io_uring ring;
-
-	now_ns = 0;
-	ring_open(&ring, _i);
-	arm_and_expire(&rig, &now_ns, 3);
-	ring_poll(&ring, rig.queue);
-	expect_eq(ring_take(&ring), 1);
-	expect_eq(take_up_to(rig.queue, 64), 3);
-	expect_eq(ring_take(&ring), 0);
-	rig_close_polled(&rig, &ring);
-}
-
 /* Two rings poll one queue; the cancelled poll reports its end, the other goes on. */
 TEST_LOOP(cancelled_poll_ends_and_the_fd_goes_on, 30, COUNT_OF(kinds))
 {
@@ -342,27 +327,6 @@ TEST_LOOP(poll_of_no_queue_is_refused, 30, COUNT_OF(kinds))
 	rig_close_polled(&rig, &ring);
 }
 
-TEST_LOOP(forked_child_leaves_the_poll_to_its_parent, 30, COUNT_OF(kinds))
-{
-	struct io_uring ring;
-	struct rig rig = rig_polled(&ring, _i);
-	pid_t child;
-
-	arm_and_expire(&rig, &now_ns, 1);
-	expect_eq(ring_take(&ring), 1);
-	child = fork();
-	if (child == 0) {
-		timerhub_close(rig.hub);
-		_exit(0);
-	}
-	child_ends_well(child);
-	expect_eq(ring_take(&ring), 0);
-	expect_eq(take_up_to(rig.queue, 64), 1);
-	arm_and_expire(&rig, &now_ns, 1);
-	expect_eq(ring_take(&ring), 1);
-	rig_close_polled(&rig, &ring);
-}
-
 /* ---- with an owner thread, where a lost completion is a hang ---- */
 
 enum { WANTED_MAX = 1 << 16 };
@@ -440,15 +404,22 @@ static void *drain_singly(void *arg)
 	return NULL;
 }
 
-/* Takes at most `max` at each completion, beside `others` threads. */
-static void run_loop(int kind, unsigned max, unsigned others)
+/* Alone, alone with some left in the queue, and beside other consumers. */
+static const struct {
+	unsigned max; /* how many it takes at each completion */
+	unsigned others;
+} consumers[] = { { 64, 0 }, { 1, 0 }, { 2, 2 } };
+
+TEST_LOOP(loop_sees_each_expiry_once, 60, COUNT_OF(kinds) * COUNT_OF(consumers))
 {
+	unsigned max = consumers[_i / (int)COUNT_OF(kinds)].max;
+	unsigned others = consumers[_i / (int)COUNT_OF(kinds)].others;
 	struct rig rig = rig_open(0);
 	struct io_uring ring;
 	pthread_t armer, drainers[2];
 
 	race_begin(others > 0 ? 4000 : 3000);
-	ring_open(&ring, kind);
+	ring_open(&ring, _i % (int)COUNT_OF(kinds));
 	ring_poll(&ring, rig.queue);
 	for (unsigned i = 0; i < others; i++)
 		thread_start(&drainers[i], drain_singly, &rig);
@@ -465,19 +436,4 @@ static void run_loop(int kind, unsigned max, unsigned others)
 		thread_join(drainers[i]);
 	expect_empty(rig.queue);
 	rig_close_polled(&rig, &ring);
-}
-
-TEST_LOOP(loop_sees_each_expiry_once, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 64, 0);
-}
-
-TEST_LOOP(loop_sees_each_expiry_once_of_those_that_it_left, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 1, 0);
-}
-
-TEST_LOOP(loop_and_other_consumers_see_each_expiry_once, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 2, 2);
 }
