@@ -61,6 +61,46 @@ TEST(each_shows_no_timer_of_the_library, 20)
 	rig_close(&rig);
 }
 
+TEST(each_shows_what_a_timer_is, 30)
+{
+	static const uint64_t never = TIMERHUB_NEVER;
+	struct rig rig = rig_manual(16);
+	struct shown shown = { .count = 0 };
+	const struct {
+		struct timerhub_spec spec;
+		uint64_t expires_ns; /* as shown after 200 ns, and a dispatch of what KEEP has */
+		unsigned count;
+	} cases[] = {
+		{ SPEC(.expires_ns = 1000), 1000, 0 },
+		{ SPEC(.expires_ns = never, .fn = no_callback), never, 0 },
+		{ SPEC(.expires_ns = 150), 150, 1 },
+		{ SPEC(.expires_ns = 160, .interval_ns = 7000), 160, 1 },
+		{ SPEC(.expires_ns = 100, .flags = TIMERHUB_KEEP), never, 0 },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		struct timerhub_spec spec = cases[i].spec;
+
+		spec.data = i;
+		(void)arm(rig.queue, spec);
+	}
+	advance(rig.hub, 100);
+	expect_eq(drain_all(rig.queue), 1);
+	advance(rig.hub, 200);
+	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
+	expect_eq(shown.count, COUNT_OF(cases));
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		const struct timerhub_event *timer = &shown.timers[i];
+
+		expect_eq(shown.times[i], 1);
+		expect_eq(timer->expires_ns, cases[i].expires_ns);
+		expect_eq(timer->count, cases[i].count);
+		expect(timer->fn == cases[i].spec.fn && timer->queue == rig.queue);
+		expect_eq(shown.intervals_ns[i], cases[i].spec.interval_ns);
+	}
+	rig_close(&rig);
+}
+
 TEST(each_ends_when_it_is_told_to, 30)
 {
 	struct rig rig = rig_manual(16);
