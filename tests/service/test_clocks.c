@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hubs on the boot clock and the wall clock, also in time namespaces that are days away: the value,
- * the owner's sleep, no event early. ../traps/test_wall_clock_set.c sets the wall clock.
+ * the owner's sleep, no event early. The simulation sets the wall clock.
  */
 #include "refuse_calls.h"
 #include "rig.h"

@@ -1,11 +1,182 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A consumer or the owner is stopped between two steps of a delivery, where the simulation may not
- * find the fault. On a manual hub, the thread that advances the hub is the owner.
+ * find the fault, as if the kernel had preempted it; it stays so until the test releases it. On a
+ * manual hub, the thread that advances the hub is the owner. If the library is built with
+ * TIMERHUB_TEST_POINTS, it calls a hook at the points listed in lib/base/test_point.h.
  */
-#include "stopped_thread.h"
+#include "rig.h"
 
+#include <stdatomic.h>
+
+#include "base/test_point.h"
 #include "hub/hub.h"
+
+/* ---- threads that stop ---- */
+
+enum deed_kind { ARM, REARM, DRAIN, WAIT, ADVANCE, STOP };
+
+/* The library call that a stopped thread makes. */
+struct deed {
+	enum deed_kind what;
+	struct timerhub_queue *queue;
+	struct timerhub *hub;
+	timerhub_timer timer; /* timer to re-arm; for ARM, the armed timer */
+	uint64_t at_ns;       /* absolute deadline, new time (ADVANCE) or timeout (WAIT) */
+	unsigned max;         /* largest number of events to take; used by DRAIN and WAIT */
+	int result;
+	struct timerhub_event events[8];
+};
+
+struct stopped_thread {
+	struct deed deed; /* the test reads deed.result after stopped_thread_finish() */
+	pthread_t thread;
+	atomic_int stop_at; /* test point (enum test_point) at which the thread stops, or NOWHERE */
+	atomic_bool stopped;  /* true while the thread is stopped */
+	atomic_bool released; /* true if the thread may continue */
+	atomic_bool over;     /* true if the library call has returned */
+};
+
+#define NOWHERE (-1)
+#define POLL_NS (20 * US)
+
+/* The stopped_thread that the calling thread runs, or NULL if the tests do not stop this thread. */
+static _Thread_local struct stopped_thread *self;
+
+static void hook(enum test_point point)
+{
+	if (!self || atomic_load(&self->stop_at) != (int)point)
+		return;
+	atomic_store(&self->stop_at, NOWHERE);
+	atomic_store(&self->stopped, true);
+	while (!atomic_load(&self->released))
+		sleep_ns(POLL_NS);
+	atomic_store(&self->released, false);
+}
+
+static __attribute__((constructor)) void hook_install(void)
+{
+	test_point_hook = hook;
+}
+
+static void deed_do(struct deed *deed)
+{
+	struct timerhub_spec spec =
+		SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = deed->at_ns, .data = 'A');
+
+	switch (deed->what) {
+	case ARM:
+		deed->result = timerhub_arm(deed->queue, &spec, &deed->timer);
+		break;
+	case REARM:
+		deed->result =
+			timerhub_rearm(deed->hub, deed->timer, deed->at_ns, TIMERHUB_ABSOLUTE);
+		break;
+	case DRAIN:
+		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
+		break;
+	case WAIT:
+		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
+		break;
+	case ADVANCE:
+		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
+		break;
+	case STOP:
+		timerhub_queue_stop(deed->queue);
+		break;
+	}
+}
+
+static void *stopped_thread_main(void *arg)
+{
+	self = arg;
+	deed_do(&self->deed);
+	atomic_store(&self->over, true);
+	return NULL;
+}
+
+/* Waits until the thread has stopped at its test point, or until its call has returned. */
+static void wait_stopped_or_over(const struct stopped_thread *held)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (!atomic_load(&held->stopped) && !atomic_load(&held->over)) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(POLL_NS);
+	}
+}
+
+/*
+ * Starts a thread that makes the library call, and returns when the thread has stopped at the
+ * point.
+ */
+static void stopped_thread_start(struct stopped_thread *held, enum test_point point)
+{
+	atomic_store(&held->stop_at, (int)point);
+	thread_start(&held->thread, stopped_thread_main, held);
+	wait_stopped_or_over(held);
+	/* if false, the thread has never reached its test point */
+	expect(atomic_load(&held->stopped));
+}
+
+/*
+ * Lets the stopped thread continue, and returns when the thread has stopped at this point or
+ * finished its call.
+ */
+static void stopped_thread_go_on_if_it_comes(struct stopped_thread *held, enum test_point point)
+{
+	atomic_store(&held->stopped, false);
+	atomic_store(&held->stop_at, (int)point);
+	atomic_store(&held->released, true);
+	wait_stopped_or_over(held);
+}
+
+/* Lets the stopped thread continue, and waits until its library call has returned. */
+static void stopped_thread_finish(struct stopped_thread *held)
+{
+	atomic_store(&held->released, true);
+	thread_join(held->thread);
+}
+
+/* ---- what a manual hub delivers ---- */
+
+static timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns,
+                                   uint64_t data)
+{
+	return arm(rig->queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = at_ns,
+	                            .interval_ns = interval_ns, .data = data));
+}
+
+static struct timerhub_event expect_event(struct rig *rig, uint64_t data)
+{
+	struct timerhub_event event = take_one(rig->queue);
+
+	expect_eq(event.data, data);
+	return event;
+}
+
+static bool queue_readable(const struct timerhub_queue *queue)
+{
+	return fd_readable(timerhub_queue_fd(queue));
+}
+
+static void expect_nothing(const struct rig *rig)
+{
+	expect_empty(rig->queue);
+	expect(!queue_readable(rig->queue));
+}
+
+/*
+ * Expects that a manual hub announces the time `at_ns`. The event with this data must come at this
+ * time, and no event earlier.
+ */
+static void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns)
+{
+	advance(rig->hub, at_ns - 1);
+	expect_nothing(rig);
+	advance(rig->hub, at_ns);
+	expect_eq(expect_event(rig, data).expires_ns, at_ns);
+}
 
 static struct stopped_thread stopped_thread_of(struct rig *rig, enum deed_kind what)
 {
