@@ -8,7 +8,6 @@
 #include <timerhub.hpp>
 
 #include <poll.h>
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -182,47 +181,6 @@ TEST(cancelled_callable_is_gone)
 		await([&calls] { return calls > 2; });
 		expect(!timer.cancel() && token.use_count() == 1);
 	}
-}
-
-/*
- * A callback may end by an exception, or with its thread. A destructor on another thread must not
- * wait for such a callback.
- */
-TEST(destructor_does_not_wait_for_a_callback_that_was_left)
-{
-	timerhub::hub hub;
-	timerhub::queue queue;
-	auto token = std::make_shared<int>(7);
-	timerhub::timer timer;
-
-	open(hub, queue);
-#if defined(__cpp_exceptions)
-	expect(!timer.arm_after(queue, 0s, [token] { throw *token; }));
-	std::thread thrower([&queue] {
-		for (;;) {
-			try {
-				expect(!queue.dispatch());
-			} catch (const int) {
-				return;
-			}
-		}
-	});
-	timerhub::timer ender;
-	expect(!ender.arm_after(queue, 1h, [token] { pthread_exit(nullptr); }));
-	thrower.join();
-	expect(!ender.expires_after(0s));
-	std::thread([&queue] {
-		for (;;)
-			expect(!queue.dispatch());
-	}).join();
-	expect(!ender.cancel());
-#endif
-	/*
-	 * If the library still counted the callbacks above as running, cancel() would wait for
-	 * ever.
-	 */
-	timer.cancel();
-	expect(token.use_count() == 1);
 }
 
 /* ---- many ---- */

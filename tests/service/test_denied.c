@@ -119,20 +119,6 @@ TEST_LOOP(denied_one_call_of_several_another_is_used, 30, 4)
 	expect_rings_without(calls[_i]);
 }
 
-TEST(denied_nothing_the_sleeper_is_the_one_asked_for, 30)
-{
-	expect_works_with(TIMERHUB_SLEEPER_POLL, TIMERHUB_SLEEPER_POLL);
-	if (uring_refused()) {
-		struct timerhub *hub = NULL;
-
-		expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
-		expect_eq(open_sleeper(TIMERHUB_SLEEPER_URING, &hub), -uring_refused());
-	} else {
-		expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_URING);
-		expect_works_with(TIMERHUB_SLEEPER_URING, TIMERHUB_SLEEPER_URING);
-	}
-}
-
 TEST(denied_queue_leaves_the_hub_alone, 30)
 {
 	struct rig rig = rig_open(4);

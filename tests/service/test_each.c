@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_each() shows every live timer once, with the values of its spec, while others come and go.
+ * timerhub_each() shows every live timer once, with the values of its spec. The simulation arms and
+ * cancels beside it.
  */
 #include "rig.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <timerhub_loop.h>
 
@@ -140,73 +140,4 @@ TEST(each_may_cancel_what_it_is_shown, 30)
 	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
 	expect_eq(count, 64);
 	rig_close(&rig);
-}
-
-/*
- * Slots are reused during the walk: handle and values belong together, and WITNESS, which lives all
- * the time, is always shown.
- */
-#define WITNESS UINT64_C(0xabcdef0123)
-
-static atomic_bool each_over;
-static struct rig each_rig;
-
-/* All values from one number. */
-static struct timerhub_spec spec_of(uint64_t number)
-{
-	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,
-	            .interval_ns = number, .data = number * 3,
-	            .fn = number % 2 == 0 ? no_callback : NULL);
-}
-
-static void *arm_and_cancel(void *argument)
-{
-	struct dice dice = dice_new((uintptr_t)argument);
-	uint64_t number = 1;
-
-	while (!atomic_load(&each_over)) {
-		timerhub_timer timers[3];
-
-		for (unsigned i = 0; i < 3; i++)
-			timers[i] = arm(each_rig.queue,
-			                spec_of(number = 1 + dice_magnitude(&dice, 30)));
-		for (unsigned i = 0; i < 3; i++)
-			expect_eq(timerhub_cancel(each_rig.hub, timers[i]), 0);
-	}
-	return NULL;
-}
-
-static int expect_of_one_life(const struct timerhub_event *timer, uint64_t interval_ns,
-                              void *context)
-{
-	struct timerhub_spec spec = spec_of(interval_ns);
-
-	if (timer->data == WITNESS) {
-		++*(unsigned *)context;
-		return 0;
-	}
-	expect_eq(timer->data, spec.data);
-	expect_eq(timer->expires_ns, spec.expires_ns);
-	expect(timer->fn == spec.fn);
-	expect(timer->queue == each_rig.queue);
-	return 0;
-}
-
-TEST(each_shows_what_belongs_together, 120)
-{
-	pthread_t threads[2];
-	unsigned seen = 0;
-
-	each_rig = rig_open(8);
-	arm_after(each_rig.queue, HOUR, WITNESS);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_start(&threads[i], arm_and_cancel, (void *)(uintptr_t)i);
-	for (unsigned i = 0; i < scaled(300000); i++) {
-		expect_eq(timerhub_each(each_rig.hub, expect_of_one_life, &seen), 0);
-		expect_eq(seen, i + 1);
-	}
-	atomic_store(&each_over, true);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_join(threads[i]);
-	rig_close(&each_rig);
 }

@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 static pid_t (*make_child)(void) = fork;
@@ -276,40 +275,7 @@ TEST(fork_in_a_callback_leaves_the_parent_its_events, 20)
 
 /* ---- a signal handler that forks inside a call ---- */
 
-static struct rig split; /* the hub of these tests */
-static struct timerhub_event split_events[4];
-
-static int split_drain(void)
-{
-	return timerhub_drain(split.queue, split_events, COUNT_OF(split_events));
-}
-
-static int split_wait(void)
-{
-	return timerhub_wait(split.queue, split_events, COUNT_OF(split_events), 0);
-}
-
-static void fork_here(void)
-{
-	char byte;
-
-	forked = fork();
-	if (forked == 0)
-		(void)!read(go_on[0], &byte, 1);
-}
-
-/* While the parent has an event. 0: -EOWNERDEAD; 1: `count`, as a call that had ended. */
-static int child_goes_on(void)
-{
-	int status;
-
-	expect_eq(write(go_on[1], "", 1), 1);
-	expect_eq(waitpid(forked, &status, 0), forked);
-	expect(WIFEXITED(status));
-	expect_lt(WEXITSTATUS(status), 2);
-	return WEXITSTATUS(status);
-}
-
+static struct rig split; /* the hub of this test */
 static void *interrupt_wait(void *arg)
 {
 	while (!atomic_load(&crowd_stop))
@@ -324,8 +290,12 @@ static void *interrupt_wait(void *arg)
 
 static void on_signal(int signal)
 {
+	char byte;
+
 	(void)signal;
-	fork_here();
+	forked = fork();
+	if (forked == 0)
+		(void)!read(go_on[0], &byte, 1);
 }
 
 /* Inside the wait's system call, which the kernel restarts in the child. */
@@ -333,6 +303,7 @@ TEST(fork_in_a_blocked_wait_ends_the_childs_wait, 60)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	pthread_t self = pthread_self(), thread;
+	struct timerhub_event event;
 	int result;
 
 	/* a sanitizer delays signals, in a wait for ever */
@@ -343,98 +314,15 @@ TEST(fork_in_a_blocked_wait_ends_the_childs_wait, 60)
 	expect_eq(sigaction(SIGUSR1, &action, NULL), 0);
 	thread_start(&thread, interrupt_wait, &self);
 	atomic_store(&crowd_stop, true);
-	result = timerhub_wait(split.queue, split_events, 4, UINT64_MAX);
+	result = timerhub_wait(split.queue, &event, 1, UINT64_MAX);
 	if (forked == 0)
 		_exit(result == -EOWNERDEAD ? 0 : 2);
 	expect_eq(result, 1);
 	thread_join(thread);
 	arm_after(split.queue, 0, 1);
 	expect(fd_readable_within(timerhub_queue_fd(split.queue), ARRIVES));
-	expect_eq(child_goes_on(), 0);
+	expect_eq(write(go_on[1], "", 1), 1); /* the child goes on while the parent has an event */
+	child_ends_well(forked);
 	expect(fd_readable(timerhub_queue_fd(split.queue)));
 	rig_close(&split);
 }
-
-#if defined(__x86_64__)
-
-#define TRAP_FLAG 0x100l
-/* instructions of a call after its last look whether it is in a child, at most */
-#define INSTRUCTIONS_LAST 12
-/* Every STRIDE-th from a random one on; all with a length of STRIDE. */
-#define STRIDE 5
-
-static long steps_left;
-static bool stepping;
-
-/* Runs after each instruction of a call. */
-static void on_step(int signal, siginfo_t *info, void *context)
-{
-	ucontext_t *interrupted = context;
-
-	(void)signal;
-	(void)info;
-	if (stepping && steps_left-- > 0)
-		return;
-	interrupted->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-	if (stepping)
-		fork_here();
-	stepping = false;
-}
-
-static int step_through(int (*call)(void), long steps)
-{
-	int result;
-
-	forked = -1;
-	steps_left = steps;
-	stepping = true;
-	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory");
-	result = call();
-	stepping = false; /* the next trap ends the steps */
-	__asm__ volatile("nop");
-	return result;
-}
-
-static int (*const split_calls[])(void) = { split_drain, split_wait };
-
-/*
- * The call takes the only event or finds none. The child must say that it is one, and leave the
- * parent's descriptors.
- */
-TEST_LOOP(fork_at_any_instruction_of_a_call, 120, 4)
-{
-	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
-	int (*call)(void) = split_calls[_i % 2];
-	int count = _i / 2;
-	uint64_t now_ns = 0;
-	unsigned late = 0, stride = scaled(1) >= STRIDE ? 1 : STRIDE;
-	struct dice dice = dice_new((uint64_t)_i);
-
-	/* a sanitizer makes a call ten times as long */
-	if (sanitized())
-		return;
-	split = rig_manual(10);
-	expect_eq(pipe(go_on), 0);
-	expect_eq(sigaction(SIGTRAP, &action, NULL), 0);
-	for (long steps = (long)dice_below(&dice, stride);; steps += stride) {
-		int result;
-
-		expect_context("instruction", (uint64_t)steps, 0);
-		arm_and_expire(&split, &now_ns, (unsigned)count);
-		result = step_through(call, steps);
-		if (forked == 0)
-			_exit(result == -EOWNERDEAD ? 0 : result == count ? 1 : 2);
-		expect_eq(result, count);
-		if (forked < 0)
-			break;
-		arm_and_expire(&split, &now_ns, 1);
-		late += (unsigned)child_goes_on();
-		expect(fd_readable(timerhub_queue_fd(split.queue)));
-		expect_eq(drain_all(split.queue), 1);
-		expect(!fd_readable(timerhub_queue_fd(split.queue)));
-	}
-	expect_le(late, INSTRUCTIONS_LAST);
-	rig_close(&split);
-}
-
-#endif

@@ -236,21 +236,6 @@ TEST(a_thousand_cycles_leave_nothing, 120)
 		expect_cmp(process_mapping_count(), <, mappings + 500);
 }
 
-TEST(defaults_are_enough, 30)
-{
-	struct timerhub *hub = NULL;
-	struct timerhub_queue *queue;
-	struct timerhub_queue_config config = { .size = sizeof(config) };
-	const char *version = timerhub_version();
-
-	expect_eq(timerhub_open(&hub, NULL), 0);
-	expect_eq(timerhub_queue_open(hub, &queue, &config), 0);
-	arm_after(queue, 0, 9);
-	expect_eq(take_one(queue).data, 9);
-	timerhub_close(hub);
-	expect(version[0] >= '0' && version[0] <= '9' && strchr(version, '.'));
-}
-
 /* ---- law 7: bounded ---- */
 
 /*

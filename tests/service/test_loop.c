@@ -914,37 +914,6 @@ static void refuse(int call)
 	seccomp_release(filter);
 }
 
-/* The filter comes after the loop has set its timerfd. _i: the clock. */
-TEST_LOOP(refused_timerfd_settime_is_told_by_each_turn, 20, 3)
-{
-	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
-	struct item item, chain;
-
-	memset(&rig, 0, sizeof(rig));
-	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
-	expect_le(0, timerhub_loop_fd(loop));
-	item_add(&item);
-	item_add(&chain);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	refuse(SCMP_SYS(timerfd_settime));
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	for (unsigned i = 0; i < 3; i++) {
-		expect_eq(timerhub_loop_turn(loop), -EPERM);
-		expect_le(timerhub_loop_timeout(loop), HOUR);
-	}
-	/* callbacks run, and what is left due is told again */
-	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
-	chain.is_chain = true;
-	expect_eq(timerhub_timeout_set(loop, &chain.timeout, 0), 0);
-	expect_eq(timerhub_loop_turn(loop), -EPERM);
-	expect_eq(item.calls, 1);
-	expect_eq(chain.calls, 1);
-	expect_eq(timerhub_loop_timeout(loop), 0);
-	expect_eq(timerhub_loop_turn(loop), -EPERM);
-	expect_eq(chain.calls, 2);
-	loop_end();
-}
-
 /* _i is 0: timerfd_create() is refused; 1: timerfd_settime() */
 TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 {

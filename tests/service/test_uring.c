@@ -2,11 +2,10 @@
 /*
  * Law 9 for a program's io_uring, plain and deferred (IORING_SETUP_DEFER_TASKRUN), that polls a
  * queue's eventfd by timerhub_uring.h: nothing is lost when the poll ends, or ring or queue is
- * closed. Manual hubs count completions; with an owner a lost one hangs.
+ * closed. Manual hubs count completions.
  */
 #include "rig.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <timerhub_loop.h>
@@ -324,116 +323,5 @@ TEST_LOOP(poll_of_no_queue_is_refused, 30, COUNT_OF(kinds))
 	ring_ends(&ring, -EBADF);
 	ring_poll(&ring, NULL);
 	ring_ends(&ring, -EBADF);
-	rig_close_polled(&rig, &ring);
-}
-
-/* ---- with an owner thread, where a lost completion is a hang ---- */
-
-enum { WANTED_MAX = 1 << 16 };
-static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* number of taken events. The index is the timer's data. */
-static atomic_uint taken;
-
-static void race_begin(unsigned count)
-{
-	wanted = scaled(count) < WANTED_MAX ? scaled(count) : WANTED_MAX;
-	atomic_store(&taken, 0);
-	for (unsigned i = 0; i < wanted; i++)
-		atomic_store(&seen[i], 0);
-}
-
-static void *arm_singly(void *arg)
-{
-	struct rig *rig = arg;
-	struct dice dice = dice_new(1);
-
-	for (unsigned i = 0; i < wanted; i++) {
-		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
-		if (dice_below(&dice, 8) == 0)
-			sleep_ns(dice_magnitude(&dice, 18));
-	}
-	return NULL;
-}
-
-static void take_singly(struct timerhub_queue *queue, unsigned max)
-{
-	struct timerhub_event events[64];
-	int count = timerhub_drain(queue, events, max);
-
-	expect_cmp(count, >=, 0);
-	for (int i = 0; i < count; i++)
-		expect_eq(atomic_fetch_add(&seen[events[i].data], 1), 0);
-	atomic_fetch_add(&taken, (unsigned)count);
-}
-
-static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
-{
-	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
-		                             .tv_nsec = (int64_t)(timeout_ns % SEC) };
-	struct io_uring_cqe *cqe;
-	unsigned head, count = 0;
-	bool ended = false;
-	int result;
-
-	do
-		result = io_uring_wait_cqe_timeout(ring, &cqe, &timeout);
-	while (result == -EINTR);
-	if (result == -ETIME)
-		return 0;
-	expect_eq(result, 0);
-	io_uring_for_each_cqe (ring, head, cqe) {
-		expect(cqe->user_data == ON_QUEUE);
-		expect_eq(cqe->res, POLLIN);
-		ended |= timerhub_uring_ended(cqe);
-		count++;
-	}
-	io_uring_cq_advance(ring, count);
-	if (ended)
-		ring_poll(ring, queue);
-	return count;
-}
-
-/* One event at a time, and leaves the rest. */
-static void *drain_singly(void *arg)
-{
-	struct rig *rig = arg;
-
-	while (atomic_load(&taken) < wanted)
-		if (fd_readable_within(timerhub_queue_fd(rig->queue), MS))
-			take_singly(rig->queue, 1);
-	return NULL;
-}
-
-/* Alone, alone with some left in the queue, and beside other consumers. */
-static const struct {
-	unsigned max; /* how many it takes at each completion */
-	unsigned others;
-} consumers[] = { { 64, 0 }, { 1, 0 }, { 2, 2 } };
-
-TEST_LOOP(loop_sees_each_expiry_once, 60, COUNT_OF(kinds) * COUNT_OF(consumers))
-{
-	unsigned max = consumers[_i / (int)COUNT_OF(kinds)].max;
-	unsigned others = consumers[_i / (int)COUNT_OF(kinds)].others;
-	struct rig rig = rig_open(0);
-	struct io_uring ring;
-	pthread_t armer, drainers[2];
-
-	race_begin(others > 0 ? 4000 : 3000);
-	ring_open(&ring, _i % (int)COUNT_OF(kinds));
-	ring_poll(&ring, rig.queue);
-	for (unsigned i = 0; i < others; i++)
-		thread_start(&drainers[i], drain_singly, &rig);
-	thread_start(&armer, arm_singly, &rig);
-	while (atomic_load(&taken) < wanted) {
-		unsigned count = ring_sleep(&ring, rig.queue, others > 0 ? 10 * MS : ARRIVES);
-
-		expect(count > 0 || others > 0);
-		if (count > 0)
-			take_singly(rig.queue, max);
-	}
-	thread_join(armer);
-	for (unsigned i = 0; i < others; i++)
-		thread_join(drainers[i]);
-	expect_empty(rig.queue);
 	rig_close_polled(&rig, &ring);
 }

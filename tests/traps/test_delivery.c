@@ -197,9 +197,8 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 /* ---- a claimed timer ---- */
 
 /*
- * Thread A has claimed a timer, and is stopped before or after its push. Thread B then re-arms the
- * timer, or cancels it and arms another in its slot. B's call has returned, so its deadline is kept
- * though A never goes on.
+ * Thread A has claimed a timer, and is stopped before or after its push. Thread B re-arms the timer,
+ * or cancels it and arms another in its slot: that deadline is kept though A never goes on.
  */
 static void check_claimed(enum deed_kind what, enum test_point point, uint64_t b_ns, bool reuse)
 {
@@ -265,10 +264,7 @@ TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60)
 	rig_close(&rig);
 }
 
-/*
- * One of two waiters is stopped before it sleeps. An event wakes both waiters. The waiter that is
- * not stopped must get the event.
- */
+/* The event wakes both. */
 TEST(stopped_waiter_does_not_take_the_wake_of_another, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -297,10 +293,7 @@ TEST(stopped_waiter_does_not_take_the_wake_of_another, 60)
 
 /* ---- periodic timers ---- */
 
-/*
- * Expects five periods of the timer, beginning with period k. Period k is due at `first_ns` + k *
- * `interval_ns`.
- */
+/* Expects five periods, from the k-th on. */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
 	for (uint64_t end = k + 5; k < end; k++)
@@ -308,10 +301,8 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 }
 
 /*
- * A consumer has read that a timer's expiry is pending, and has not read the timer's deadline.
- * Before the consumer reads the deadline, the timer is re-armed. The timer may expire again before
- * the delivery. The push claim of the first re-arm stays set during the whole test. A later re-arm
- * therefore leaves the state word of the pair unchanged.
+ * A consumer has read that the expiry is pending, and not yet the deadline, which a re-arm changes.
+ * The claim of the first re-arm stays set all the time, so the second leaves the state as it is.
  */
 TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 {
@@ -339,10 +330,7 @@ TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 
 /* ---- the owner between reading, pair and outbox ---- */
 
-/*
- * The owner has set the timer PENDING, and has not put its handle into a queue. Before the owner
- * puts the handle into the queue, the timer is cancelled, and another timer takes its slot.
- */
+/* The owner has set it PENDING. Another timer takes its slot. */
 TEST(law_3_cancel_before_the_owner_publishes, 60)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
@@ -368,11 +356,9 @@ TEST(law_3_cancel_before_the_owner_publishes, 60)
 }
 
 /*
- * The owner has just changed the phase of a periodic timer to PENDING. The outbox still has a
- * handle from an earlier expiry, which a re-arm has withdrawn. By this old handle a consumer
- * delivers the timer's period. The queue closes before the owner finds the queue by its index. The
- * owner must still schedule the slot, because the slot's next timer may take over this schedule
- * entry.
+ * The owner has just set a periodic timer PENDING, and a consumer delivers this period by the handle
+ * of an earlier expiry, which a re-arm has withdrawn. The queue closes before the owner finds it by
+ * its index. The owner must still schedule the slot, because its next timer may take over the entry.
  */
 TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60)
 {
@@ -422,10 +408,7 @@ TEST(stop_is_seen_by_a_wait_about_to_block, 60)
 	}
 }
 
-/*
- * The thread that stops the queue is itself stopped halfway through timerhub_queue_stop(). The
- * waiter returns before timerhub_queue_stop() wakes the waiter, so the wake reaches no thread.
- */
+/* The waiter returns before the stop wakes it, so the wake reaches no thread. */
 TEST(stop_half_done_is_a_stop, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -440,9 +423,8 @@ TEST(stop_half_done_is_a_stop, 60)
 }
 
 /*
- * Fills the queue with withdrawn expiries and one valid expiry. The owner removes the stale
- * handles. The owner therefore takes all handles out of the outbox, and is stopped before it puts
- * the valid handle back.
+ * Fills the queue with withdrawn expiries and a valid one. To remove the stale handles the owner
+ * takes all out of the outbox, and is stopped before it puts the valid one back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {
@@ -462,10 +444,6 @@ static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owne
 	stopped_thread_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
-/*
- * The owner has taken all handles out of the outbox, and is stopped. A drain then finds no event.
- * After the owner has put the valid handle back, the fd must become readable.
- */
 TEST(law_9_what_the_owner_puts_back_is_told_again, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -483,8 +461,8 @@ TEST(law_9_what_the_owner_puts_back_is_told_again, 60)
 }
 
 /*
- * The owner has made the fd readable, and is stopped before it records that. A drain that finds no
- * event must clear the fd: the kernel may give the owner's CPU to the consumer that the fd woke.
+ * The owner is stopped before it records that it has rung: the kernel may give its CPU to the
+ * consumer that the fd woke.
  */
 TEST(law_9_drain_clears_what_a_stopped_owner_has_rung, 60)
 {
@@ -506,11 +484,6 @@ TEST(law_9_drain_clears_what_a_stopped_owner_has_rung, 60)
 	rig_close(&rig);
 }
 
-/*
- * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
- * on the queue sleeps for a moment and checks the queue again. The waiting thread must leave no
- * event in the queue.
- */
 TEST(stop_leaves_nothing_that_the_owner_puts_back, 60)
 {
 	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };

@@ -293,24 +293,6 @@ TEST(no_allocation_after_open, 60)
 
 /* ---- law 6: quiet ---- */
 
-TEST(quiet_if_nothing_is_set, 20)
-{
-	struct item *items = items_new(1000);
-
-	expect_eq(timerhub_loop_timeout(loop), NEVER);
-	for (unsigned turn = 0; turn < 100; turn++) {
-		for (unsigned i = 0; i < 1000; i++) {
-			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
-			expect_eq(timerhub_timeout_stop(loop, &items[i].timeout), 1);
-		}
-		expect_eq(turn_at(START + turn), 0);
-		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		for (unsigned i = 0; i < 1000; i++)
-			expect_eq(items[i].timeout.filed_ns, NEVER);
-	}
-	items_free(items);
-}
-
 /* At most one wake for it. */
 TEST(quiet_after_a_stop, 20)
 {

@@ -373,37 +373,6 @@ TEST(lone_distant_slot_needs_one_take_from_every_boundary, 20)
 	bench_free(bench);
 }
 
-/* Law 8: if no slot moves, the owner wakes once for each distinct instant. */
-TEST(one_wake_per_distinct_instant, 20)
-{
-	unsigned rounds = scaled(300);
-
-	for (unsigned round = 0; round < rounds; round++) {
-		struct dice dice = dice_new(10000 + round);
-		struct bench *bench = bench_new();
-		uint32_t slots = 1 + (uint32_t)dice_below(&dice, SLOTS);
-		unsigned bits = (unsigned)dice_below(&dice, 63);
-		uint64_t next_ns;
-		unsigned taken = 0;
-
-		expect_context("round", round, 0);
-		bench->now_ns = dice_boundary(&dice);
-		(void)bench_take_all(bench);
-		for (uint32_t slot = 0; slot < slots; slot++)
-			bench_insert(bench, slot, bench->now_ns + 1 + dice_magnitude(&dice, bits));
-		while ((next_ns = schedule_next_ns(&bench->schedule)) != UINT64_MAX) {
-			unsigned here;
-
-			bench->now_ns = next_ns;
-			here = bench_take_all(bench);
-			expect_lt(0, here);
-			taken += here;
-		}
-		expect_eq(taken, slots);
-		bench_free(bench);
-	}
-}
-
 /* Each move of a slot goes down at least one level, so a slot moves at most four times. */
 TEST(slots_cascade_at_most_once_per_level, 20)
 {
