@@ -726,6 +726,30 @@ static int block_and_turn(void)
 	return timerhub_loop_turn(loop);
 }
 
+/* Its callback sets the timeout to a delay of 0 again and again. */
+TEST_LOOP(each_turn_that_leaves_due_work_gives_an_edge, 60, ALARMS)
+{
+	struct item item;
+	int epoll_fd;
+
+	loop_begin(_i);
+	epoll_fd = edge_open(timerhub_loop_fd(loop));
+	item_add(&item);
+	item.is_chain = true;
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
+	pass_ns(_i, 1000);
+	for (unsigned turn = 1; turn <= 100; turn++) {
+		expect_eq(timerhub_loop_turn(loop), 1);
+		expect(edge_seen(epoll_fd, ARRIVES));
+		if (turn % 2 == 0) {
+			expect_eq(timerhub_loop_settle(loop, NULL), 0);
+			expect(edge_seen(epoll_fd, ARRIVES));
+		}
+	}
+	expect_eq(close(epoll_fd), 0);
+	loop_end();
+}
+
 /* ---- quiet ---- */
 
 static void turn_quietly(struct item *items, unsigned count)

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <timerhub_loop.h>
 #include <timerhub_uring.h>
 #include <unistd.h>
 
@@ -273,42 +272,6 @@ TEST_LOOP(closed_queue_leaves_a_silent_poll, 30, COUNT_OF(kinds))
 	ring_poll(&ring, rig.queue);
 	expect_eq(ring_take(&ring), 1);
 	rig_close_polled(&rig, &ring);
-}
-
-static void set_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
-}
-
-/* A multishot poll knows edges only. */
-TEST_LOOP(poll_completes_after_each_turn_that_leaves_due_work, 30, COUNT_OF(kinds))
-{
-	struct timerhub_timeout timeout = { .owner = 0 };
-	struct io_uring_sqe *sqe;
-	struct io_uring_cqe *cqe;
-	struct timerhub_loop *loop;
-	struct io_uring ring;
-
-	ring_open(&ring, _i);
-	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
-	sqe = ring_request(&ring, ON_OTHER);
-	io_uring_prep_poll_multishot(sqe, timerhub_loop_fd(loop), POLLIN);
-	io_uring_sqe_set_data64(sqe, ON_OTHER);
-	expect_eq(io_uring_submit(&ring), 1);
-	expect_eq(timerhub_timeout_add(loop, &timeout, set_again), 0);
-	expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
-	for (unsigned turn = 0; turn < 100; turn++) {
-		struct __kernel_timespec limit = { .tv_sec = ARRIVES / 1000000000 };
-
-		expect_eq(timerhub_loop_turn(loop), 1);
-		expect_eq(io_uring_wait_cqe_timeout(&ring, &cqe, &limit), 0);
-		expect_eq(cqe->res, POLLIN);
-		io_uring_cqe_seen(&ring, cqe);
-		while (io_uring_peek_cqe(&ring, &cqe) == 0)
-			io_uring_cqe_seen(&ring, cqe);
-	}
-	timerhub_loop_close(loop);
-	io_uring_queue_exit(&ring);
 }
 
 TEST_LOOP(poll_of_no_queue_is_refused, 30, COUNT_OF(kinds))
