@@ -128,10 +128,7 @@ struct shared {
 	}
 };
 
-/*
- * Destroys a timer while at least `inside` calls of the timer's callback are running. The
- * destructor must wait until all these calls have ended.
- */
+/* Destroys a timer while at least `inside` calls of its callback run, which the destructor awaits. */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
@@ -161,10 +158,7 @@ TEST(destructor_waits_for_the_callback_on_another_thread)
 	}
 }
 
-/*
- * If a timer is cancelled while its callable runs, the last call destroys the callable. The
- * callable is destroyed before cancel() returns.
- */
+/* The last call destroys the callable, before cancel() returns. */
 TEST(cancelled_callable_is_gone)
 {
 	crew crew(2);
@@ -188,10 +182,7 @@ TEST(cancelled_callable_is_gone)
 std::atomic<int> sessions;
 std::atomic<unsigned> session_calls;
 
-/*
- * The callback of the session reads `numbers` for a while, and then re-arms the timer. The
- * destructor of the session frees `numbers`.
- */
+/* The callback reads `numbers`, which the destructor frees, and re-arms the timer. */
 struct session {
 	explicit session(std::uint64_t seed) : numbers(64, seed)
 	{
@@ -267,10 +258,7 @@ void leave_by_exception([[maybe_unused]] bool really)
 #endif
 }
 
-/*
- * No other object owns the session, so the session deletes itself in its callback. After the
- * deletion the callback may throw.
- */
+/* The session deletes itself in its callback, which may throw afterwards. */
 void begin_alone(crew &crew, random &dice)
 {
 	session *const alone = new session(dice());

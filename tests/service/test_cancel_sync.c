@@ -229,19 +229,6 @@ static struct rig inside_rig;
 static timerhub_timer inside_timer;
 static unsigned inside_calls;
 
-/* 1: the timer outlives its expiry */
-static void cancel_oneself(const struct timerhub_event *event)
-{
-	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
-
-	inside_calls++;
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer),
-	          event->data == 1 ? 0 : -ENOENT);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -ENOENT);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), 0);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), -ENOENT);
-}
-
 /*
  * The first callback dispatches the second, which cancels the first timer: the library must see
  * that its callback runs on this thread, and not wait.
@@ -256,30 +243,6 @@ static void dispatch_more(const struct timerhub_event *event)
 	}
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -ENOENT);
 	inside_calls++;
-}
-
-TEST_LOOP(cancel_sync_from_inside_cancels, 30, 3)
-{
-	static const struct timerhub_spec specs[] = {
-		{ .expires_ns = 5, .data = 0 },
-		{ .expires_ns = 5, .data = 1, .interval_ns = 640 },
-		{ .expires_ns = 5, .data = 1, .flags = TIMERHUB_KEEP },
-	};
-	struct timerhub_spec spec = specs[_i];
-	timerhub_timer timer;
-
-	inside_rig = rig_manual(8);
-	spec.size = sizeof(spec);
-	spec.fn = cancel_oneself;
-	timer = arm(inside_rig.queue, spec);
-	advance(inside_rig.hub, 64);
-	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 1);
-	advance(inside_rig.hub, 704);
-	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 0);
-	expect_eq(inside_calls, 1);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, timer), -ENOENT);
-	expect_eq(stats_of(inside_rig.hub).live, 0);
-	rig_close(&inside_rig);
 }
 
 TEST(cancel_sync_from_a_callback_within_cancels, 30)

@@ -72,10 +72,7 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 	bench->at_ns[slot] = NOWHERE;
 }
 
-/*
- * Takes a slot from the schedule. The slot must be the first slot of the model, or SLOT_NONE if no
- * slot of the model is due.
- */
+/* Returns the slot, which must be the model's first, or SLOT_NONE, if none is due. */
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];
@@ -108,11 +105,7 @@ static unsigned bench_take_all(struct bench *bench)
 	return count;
 }
 
-/*
- * Returns the time that schedule_next_ns() reports. The time of schedule_next_ns() must not be
- * later than the instant of the first slot. If the bucket of the first slot is short,
- * schedule_next_ns() must be the instant of the first slot.
- */
+/* It is not later than the first slot's instant, and exact if the slot's bucket is short. */
 static uint64_t bench_next_ns(struct bench *bench)
 {
 	uint64_t next_ns = schedule_next_ns(&bench->schedule);
@@ -258,11 +251,7 @@ static unsigned truth_rest(struct truth *truth)
 	return looks;
 }
 
-/*
- * After stale entries have been corrected, schedule_next_ns() must be the earliest true instant. If
- * the test swept a long bucket before, schedule_next_ns() may be earlier than the earliest true
- * instant.
- */
+/* The next time is then the earliest true instant, or earlier if a long bucket was swept. */
 static void truth_check(struct truth *truth)
 {
 	expect_le(truth_rest(truth), SLOTS);
@@ -321,10 +310,7 @@ TEST(rest_finds_what_is_true_first, 60)
 	}
 }
 
-/*
- * For a single far slot, schedule_next_ns() must return the exact instant, so that the owner wakes
- * only once.
- */
+/* For a single far slot the next time is exact, so that the owner wakes only once. */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
 	expect_context("clock, instant", now_ns, at_ns);
@@ -333,10 +319,7 @@ static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, 
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
 	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
-	/*
-	 * If the owner wakes for other reasons, the time that schedule_next_ns() returns stays the
-	 * same.
-	 */
+	/* the owner wakes for other reasons */
 	for (unsigned i = 0; i < 3; i++) {
 		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
 		expect_eq(bench_take(bench), SLOT_NONE);
@@ -397,10 +380,7 @@ TEST(slots_cascade_at_most_once_per_level, 20)
 	bench_free(bench);
 }
 
-/*
- * The test has enough slots to fill the wheel's memory to its end. One bucket has NEAR slots, which
- * are sorted in the run. The sort must not write beyond the run, into the memory of the wheel.
- */
+/* MANY fill the wheel's memory to its end; NEAR lie in one bucket, and are sorted in the run. */
 #define MANY 300000
 #define NEAR 5000
 
@@ -409,11 +389,7 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 	return schedule_take(&bench->schedule, now_ns, true);
 }
 
-/*
- * Law 13: the schedule gives out the first slot of a long bucket before it sorts the bucket's other
- * slots. A slot that is earlier than the whole bucket is also given out first. A cheap
- * schedule_take() does not sort the bucket.
- */
+/* Law 13: nor does a slot that is earlier than the whole bucket. A cheap take sorts nothing. */
 TEST(first_of_many_does_not_wait_for_the_others, 20)
 {
 	struct bench *bench = bench_new();
@@ -425,10 +401,6 @@ TEST(first_of_many_does_not_wait_for_the_others, 20)
 	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* no slot is due yet */
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
-	/*
-	 * Even without a sort of the bucket, the schedule must know that the next inserted slot is
-	 * the first.
-	 */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
 	bench->at_ns[1] = NOWHERE;
@@ -486,10 +458,7 @@ TEST(many_at_once_come_out_in_order, 60)
 	free(filings);
 }
 
-/*
- * The entries of the run and the heap are aligned to 4 bytes. The wheel's levels must be aligned to
- * 8 bytes, even if the number of slots is odd.
- */
+/* Those of the wheel to 8 bytes, although entries of the run and the heap are to 4. */
 TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 {
 	struct timer_filing filings[8];
