@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the tests of a C++ program. Usage: program [NAME, which the tests' names contain [LENGTH]] */
+/* Runs the tests of a C++ program whose names contain the first argument, with the length LENGTH. */
 #include <cstring>
 
 #include "expect.hpp"

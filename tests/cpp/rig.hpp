@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual hubs, whose clock the test moves, with a queue or a loop; and a callable that is counted. */
+/* Manual hubs, whose clock the test moves, with a queue or a loop; a callable that is counted. */
 #ifndef TESTS_CPP_RIG_HPP
 #define TESTS_CPP_RIG_HPP
 

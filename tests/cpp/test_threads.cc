@@ -128,7 +128,7 @@ struct shared {
 	}
 };
 
-/* Destroys a timer while at least `inside` calls of its callback run, which the destructor awaits. */
+/* Destroys a timer while `inside` calls of its callback run, which the destructor awaits. */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {

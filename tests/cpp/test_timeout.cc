@@ -612,8 +612,7 @@ TEST(errors_are_those_of_the_c_calls)
 TEST(what_does_not_fit_is_refused)
 {
 	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
-	loop_rig
-		rig; /* the clock is at 0, so every number of ns below UINT64_MAX is a valid delay */
+	loop_rig rig; /* at 0, where every number of ns below UINT64_MAX is a valid delay */
 	timerhub::timeout<> timeout;
 	const auto refused = errc::result_out_of_range;
 

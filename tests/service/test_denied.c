@@ -108,8 +108,8 @@ TEST_LOOP(denied_io_uring_falls_back_when_not_insisted_on, 30, 2 * COUNT_OF(refu
 }
 
 /*
- * AUTO must choose a sleeper that works. A filter may know write() and read() only, and the eventfds
- * use writev() and readv().
+ * AUTO must choose a sleeper that works. The eventfds use writev() and readv(), and a filter may
+ * know write() and read() only.
  */
 TEST_LOOP(denied_one_call_of_several_another_is_used, 30, 4)
 {

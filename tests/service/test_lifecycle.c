@@ -255,7 +255,7 @@ TEST(capacity_under_churn_costs_no_memory, 60)
 	}
 	process_rss_is_still(rss_bytes);
 	expect_eq(stats_of(rig.hub).live, 1);
-	/* a CPU keeps up to 256 free slots, which a thread that is moved to another leaves behind */
+	/* a thread that is moved to another CPU leaves up to 256 free slots behind */
 	expect_cmp(stats_of(rig.hub).live_max, <=, 1 + 256 * sysconf(_SC_NPROCESSORS_CONF));
 	rig_close(&rig);
 }

@@ -465,7 +465,8 @@ static _Noreturn void open_in_a_cpuset(bool pinned, const char *wide, unsigned w
 
 /*
  * A container gets more CPUs while it runs: its main thread may use them, and so may the owner. In
- * the second run the worker that opens the hub has a mask of its own, which the owner does not keep.
+ * the second run the worker that opens the hub has a mask of its own, which the owner does not
+ * keep.
  */
 TEST_LOOP(owner_follows_a_widened_cpuset, 60, 2)
 {

@@ -197,8 +197,8 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 /* ---- a claimed timer ---- */
 
 /*
- * Thread A has claimed a timer, and is stopped before or after its push. Thread B re-arms the timer,
- * or cancels it and arms another in its slot: that deadline is kept though A never goes on.
+ * Thread A has claimed a timer, and is stopped before or after its push. Thread B re-arms it, or
+ * cancels it and arms another in its slot: that deadline is kept though A never goes on.
  */
 static void check_claimed(enum deed_kind what, enum test_point point, uint64_t b_ns, bool reuse)
 {
@@ -356,9 +356,10 @@ TEST(law_3_cancel_before_the_owner_publishes, 60)
 }
 
 /*
- * The owner has just set a periodic timer PENDING, and a consumer delivers this period by the handle
- * of an earlier expiry, which a re-arm has withdrawn. The queue closes before the owner finds it by
- * its index. The owner must still schedule the slot, because its next timer may take over the entry.
+ * The owner has just set a periodic timer PENDING, and a consumer delivers this period by the
+ * handle of an earlier expiry, which a re-arm has withdrawn. The queue closes before the owner
+ * finds it by its index. The owner must still schedule the slot, because its next timer may take
+ * over the entry.
  */
 TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60)
 {

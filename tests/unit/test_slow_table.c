@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the table of slow functions: which it keeps, and that numbers never get to another function,
- * whatever another thread does between two steps of an add or of a reader.
+ * Tests the table of slow functions: which it keeps, and that numbers never get to another
+ * function, whatever another thread does between two steps of an add or of a reader.
  */
 #include "harness.h"
 
