@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the tests of a C++ program whose names contain the first argument, with the length LENGTH. */
+/* Runs the tests of a C++ program. Arguments: a part of their names, and the length. */
 #include <cstring>
 
 #include "expect.hpp"

@@ -73,20 +73,6 @@ static void expire_some(struct rig *rig, clockid_t id)
 	expect_empty(rig->queue);
 }
 
-TEST_LOOP(clock_of_the_hub_is_the_one_asked_for, 30, COUNT_OF(clocks))
-{
-	struct rig rig = rig_clock(clocks[_i].clock);
-
-	for (unsigned i = 0; i < 1000; i++) {
-		uint64_t before_ns = kernel_ns(clocks[_i].id);
-		uint64_t now_ns = timerhub_now(rig.hub);
-
-		expect_cmp(before_ns, <=, now_ns);
-		expect_cmp(now_ns, <=, kernel_ns(clocks[_i].id));
-	}
-	rig_close(&rig);
-}
-
 /* With a spin too. */
 TEST_LOOP(never_early_by_the_clock_of_the_hub, 60, 2 * COUNT_OF(clocks))
 {

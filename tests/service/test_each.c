@@ -115,29 +115,3 @@ TEST(each_ends_when_it_is_told_to, 30)
 	}
 	rig_close(&rig);
 }
-
-static int cancel_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
-{
-	struct timerhub *hub = timerhub_queue_hub(timer->queue);
-
-	(void)interval_ns;
-	++*(unsigned *)context;
-	expect_eq(timerhub_cancel(hub, timer->timer), 0);
-	expect_eq(timerhub_cancel(hub, timer->timer), -ENOENT);
-	return 0;
-}
-
-TEST(each_may_cancel_what_it_is_shown, 30)
-{
-	struct rig rig = rig_manual(64);
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < 64; i++)
-		arm_at(rig.queue, 1000 + i, i);
-	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
-	expect_eq(count, 64);
-	expect_eq(stats_of(rig.hub).live, 0);
-	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
-	expect_eq(count, 64);
-	rig_close(&rig);
-}

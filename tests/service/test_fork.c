@@ -3,14 +3,13 @@
  * Law 10 after a fork: calls on the parent's hub return -EOWNERDEAD; the child may close it, and
  * open one of its own.
  */
+#include "refuse_calls.h"
 #include "rig.h"
 
-#include <seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,27 +107,8 @@ static void child_is_told_and_closes(const struct rig *rig, timerhub_timer timer
 	rig_close(&mine);
 }
 
-/*
- * What the kernel answers to MADV_WIPEONFORK. Old kernels and filters refuse it (EINVAL), some
- * emulators ignore it (0). -1: the kernel itself.
- */
+/* What the kernel answers to MADV_WIPEONFORK; -1: what it does. */
 static const int wipe_results[] = { -1, EINVAL, 0 };
-
-static void answer_wipes(int result)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
-	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
-	          0);
-	if (result == 0)
-		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), SCMP_SYS(madvise), 1,
-		                           SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX)),
-		          0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
 
 /* By fork(), or by clone(2), which no handler of pthread_atfork() sees. */
 TEST_LOOP(fork_child_is_told, 60, 2 * COUNT_OF(wipe_results))
@@ -136,7 +116,7 @@ TEST_LOOP(fork_child_is_told, 60, 2 * COUNT_OF(wipe_results))
 	int result = wipe_results[_i / 2];
 
 	if (result >= 0)
-		answer_wipes(result);
+		refuse_wipes(result);
 	make_child = _i % 2 == 0 ? fork : raw_clone;
 	/* ThreadSanitizer takes the parent's threads for threads of a child made by clone() */
 	run_with_child(_i % 2 == 0 ? child_is_told_and_closes : expect_told);

@@ -4,16 +4,15 @@
  * a loop is woken. tests/unit/test_loop.c has the laws in virtual time.
  */
 #include "forbid_system_calls.h"
+#include "refuse_calls.h"
 #include "rig.h"
 
 #include <timerhub_loop.h>
 
 #include <poll.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -525,18 +524,6 @@ static void parent_goes_on(struct item *items, int kind)
 	loop_end();
 }
 
-static void refuse_wipes(int result)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
-	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
-	          0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
 /* Where the kernel wipes no memory too; only fork() leaves ThreadSanitizer's threads right. */
 TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 {
@@ -928,16 +915,6 @@ TEST(resources_that_are_refused_are_told, 20)
 	loop_end();
 }
 
-static void refuse(int call)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
 /* _i is 0: timerfd_create() is refused; 1: timerfd_settime() */
 TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 {
@@ -949,7 +926,7 @@ TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	fds = process_fd_count();
-	refuse(_i == 0 ? SCMP_SYS(timerfd_create) : SCMP_SYS(timerfd_settime));
+	refuse_calls(_i == 0 ? SCMP_SYS(timerfd_create) : SCMP_SYS(timerfd_settime), EPERM);
 	for (unsigned i = 0; i < 3; i++)
 		expect_eq(timerhub_loop_fd(loop), -EPERM);
 	expect_eq(process_fd_count(), fds);
