@@ -55,8 +55,8 @@ static inline void refuse_calls(int call, int error)
 }
 
 /*
- * Answers MADV_WIPEONFORK with an error, as old kernels and filters do, or, if that is 0, any advice
- * with success, as some emulators do.
+ * Answers MADV_WIPEONFORK with an error, as old kernels and filters do, or, if that is 0, any
+ * advice with success, as some emulators do.
  */
 static inline void refuse_wipes(int error)
 {

@@ -143,6 +143,20 @@ TEST(crowd_is_gathered, 20)
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 
+/* After the burst, the owner plans its next pass for never. */
+TEST(after_a_crowd_there_may_be_nothing, 20)
+{
+	struct rig rig = rig_open(true);
+
+	expect_eq(rig_advance(&rig, SEC), 0);
+	rig_arm_burst(&rig, SEC + US, 2 * CROWD);
+	expect_eq(rig_advance(&rig, SEC + MS), 2 * CROWD);
+	expect_eq(rig.next_ns, UINT64_MAX);
+	expect_eq(rig_advance(&rig, SEC + MS + US), 0);
+	expect_eq(rig.next_ns, UINT64_MAX);
+	timerhub_close(rig.hub);
+}
+
 /* Law 8: the slot does not go into the inbox. */
 TEST(moved_later_changes_the_deadline_alone, 20)
 {
