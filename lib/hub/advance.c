@@ -3,7 +3,7 @@
  * Implements timerhub_advance(). A manual hub has no owner thread, so the thread that calls
  * timerhub_advance() does the owner's work. Only one thread can do so at a time: `advancing` is odd
  * while one does. hub_wait_pass(), by which a thread waits until the owner has finished its round
- * of work (its pass), is here too. Tested by tests/service/ and tests/unit/test_hub_model.c.
+ * of work (its pass), is here too. Tested by tests/service/ and tests/simulation.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.

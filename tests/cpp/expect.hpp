@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 /* Ends the program if the condition is false. Any thread may use expect(). */
 #define expect(condition)                                                                          \
@@ -20,28 +19,32 @@
 	std::abort();
 }
 
+/* A test of the program, which adds itself to the list of all. */
 struct test {
 	const char *name;
 	void (*run)();
+	test *next = nullptr;
+
+	inline static test *first;
+	inline static test **end = &first;
+
+	test(const char *of, void (*function)()) : name(of), run(function)
+	{
+		*end = this;
+		end = &next;
+	}
+
+	test(const test &) = delete;
+	test &operator=(const test &) = delete;
 };
 
-/*
- * Runs all tests, or the tests whose names contain the program's first argument. Returns the exit
- * status of the program.
- */
-template <std::size_t Count> int tests_run(const test (&tests)[Count], int argc, char **argv)
-{
-	int count = 0;
+/* Begins a test. */
+#define TEST(name)                                                                                 \
+	static void name();                                                                        \
+	static test name##_test(#name, name);                                                      \
+	static void name()
 
-	for (const test &one : tests) {
-		if (argc > 1 && !std::strstr(one.name, argv[1]))
-			continue;
-		std::printf("%s\n", one.name);
-		std::fflush(stdout);
-		one.run();
-		count++;
-	}
-	return count > 0 ? 0 : 1;
-}
+/* By how much a test that repeats something repeats it more often: the second argument, or 1. */
+extern unsigned length;
 
 #endif

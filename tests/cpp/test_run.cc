@@ -43,7 +43,7 @@ void runs(const timerhub::queue &queue, std::stop_token stop, std::atomic<int> &
 	ended.notify_all();
 }
 
-void waiting_thread_calls_what_is_due_and_is_woken_by_its_stop()
+TEST(waiting_thread_calls_what_is_due_and_is_woken_by_its_stop)
 {
 	rig rig;
 	std::atomic<int> calls{ 0 }, ended{ 0 };
@@ -61,7 +61,7 @@ void waiting_thread_calls_what_is_due_and_is_woken_by_its_stop()
 	expect(calls == 3 && ended == 1);
 }
 
-void stop_ends_one_thread_of_a_queue()
+TEST(stop_ends_one_thread_of_a_queue)
 {
 	rig rig;
 	std::atomic<int> calls{ 0 }, first_ended{ 0 }, second_ended{ 0 };
@@ -78,7 +78,7 @@ void stop_ends_one_thread_of_a_queue()
 	calls.wait(0); /* the second thread goes on */
 }
 
-void stop_by_a_callable_or_before_the_run()
+TEST(stop_by_a_callable_or_before_the_run)
 {
 	rig rig;
 	std::stop_source source;
@@ -89,13 +89,13 @@ void stop_by_a_callable_or_before_the_run()
 	expect(source.stop_requested() && !rig.queue.run(source.get_token()));
 }
 
-void queue_that_is_not_open()
+TEST(queue_that_is_not_open)
 {
 	expect(timerhub::queue().run(std::stop_token()) == std::errc::invalid_argument);
 }
 
 /* The descriptor that a stop signals. */
-void closed_stderr_is_not_taken()
+TEST(closed_stderr_is_not_taken)
 {
 	const int kept = ::dup(STDERR_FILENO);
 	rig rig;
@@ -116,21 +116,3 @@ void closed_stderr_is_not_taken()
 }
 
 } // namespace
-
-#define TEST(name)                                                                                 \
-	{                                                                                          \
-#name, name                                                                        \
-	}
-
-static const test tests[] = {
-	TEST(waiting_thread_calls_what_is_due_and_is_woken_by_its_stop),
-	TEST(stop_ends_one_thread_of_a_queue),
-	TEST(stop_by_a_callable_or_before_the_run),
-	TEST(queue_that_is_not_open),
-	TEST(closed_stderr_is_not_taken),
-};
-
-int main(int argc, char **argv)
-{
-	return tests_run(tests, argc, argv);
-}

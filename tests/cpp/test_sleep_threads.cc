@@ -3,7 +3,6 @@
  * Tests sleep_for() on a queue with a hub that has a thread of its own: threads begin, dispatch and
  * stop sleeps at the same time. A coroutine frees its frame, with the awaiter in it, as soon as it
  * goes on, so that AddressSanitizer or ThreadSanitizer finds whoever still uses the awaiter.
- * Usage: test_sleep_threads [NAME [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -23,8 +22,6 @@ using namespace std::chrono_literals;
 
 namespace
 {
-
-unsigned length = 1;
 
 /* Whether the calling thread dispatches the queue. */
 thread_local bool dispatches;
@@ -84,7 +81,7 @@ detached sleeps(const timerhub::queue &queue, timerhub::delay after, int times, 
 }
 
 /* With no delay at all the coroutine is often resumed before await_suspend() has returned. */
-void a_dispatching_thread_resumes()
+TEST(a_dispatching_thread_resumes)
 {
 	const int count = 500 * static_cast<int>(length);
 	crew crew;
@@ -112,7 +109,7 @@ detached sleeps_unless_stopped(const timerhub::queue &queue, timerhub::delay aft
  * The thread that begins the sleep does nothing after it that would order it before the resumed
  * coroutine, so ThreadSanitizer sees every access to the awaiter that comes too late.
  */
-void whoever_begins_a_sleep_lets_go_of_it()
+TEST(whoever_begins_a_sleep_lets_go_of_it)
 {
 	crew crew;
 
@@ -128,7 +125,7 @@ void whoever_begins_a_sleep_lets_go_of_it()
 }
 
 /* Without a stop, every coroutine goes on by a dispatch, also if it is due while it begins. */
-void a_stoppable_sleep_ends_in_a_dispatch()
+TEST(a_stoppable_sleep_ends_in_a_dispatch)
 {
 	const int count = 5000 * static_cast<int>(length);
 	crew crew;
@@ -141,7 +138,7 @@ void a_stoppable_sleep_ends_in_a_dispatch()
 }
 
 /* A stop comes before, while, and after a sleep begins, and beside its expiry. */
-void a_stop_beside_all_else_resumes_once()
+TEST(a_stop_beside_all_else_resumes_once)
 {
 	const int rounds = 500 * static_cast<int>(length), count = 20;
 	std::minstd_rand dice(1);
@@ -172,22 +169,3 @@ void a_stop_beside_all_else_resumes_once()
 }
 
 } // namespace
-
-#define TEST(name)                                                                                 \
-	{                                                                                          \
-#name, name                                                                        \
-	}
-
-static const test tests[] = {
-	TEST(a_dispatching_thread_resumes),
-	TEST(whoever_begins_a_sleep_lets_go_of_it),
-	TEST(a_stoppable_sleep_ends_in_a_dispatch),
-	TEST(a_stop_beside_all_else_resumes_once),
-};
-
-int main(int argc, char **argv)
-{
-	if (argc > 2)
-		length = static_cast<unsigned>(std::atoi(argv[2]));
-	return tests_run(tests, argc, argv);
-}

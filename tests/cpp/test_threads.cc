@@ -3,13 +3,11 @@
  * Tests timerhub.hpp with several threads. Some threads dispatch the events of one queue, while
  * other threads arm, move and destroy timers. The callables use objects. The program frees each of
  * these objects as soon as the header permits. If the header permitted a free too early,
- * AddressSanitizer or ThreadSanitizer would report an error. In one test, other threads arm timers
- * on the queue of a loop. Usage: test_threads [NAME [LENGTH]]
+ * AddressSanitizer or ThreadSanitizer would report an error.
  */
 #include <timerhub.hpp>
 
 #include <poll.h>
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -30,12 +28,7 @@ using namespace std::chrono_literals;
 namespace
 {
 
-unsigned length = 1;
-
-/*
- * Opens the hub with the sleeper that the environment variable TIMERHUB_SLEEPER names, and opens
- * the queue.
- */
+/* Skips the test where the kernel grants no more io_urings. */
 void open(timerhub::hub &hub, timerhub::queue &queue)
 {
 	const std::error_code error = hub.open();
@@ -135,10 +128,7 @@ struct shared {
 	}
 };
 
-/*
- * Destroys a timer while at least `inside` calls of the timer's callback are running. The
- * destructor must wait until all these calls have ended.
- */
+/* Destroys a timer while `inside` calls of its callback run, which the destructor awaits. */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
@@ -152,7 +142,7 @@ void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable call
 		expect(shared.finished[i]);
 }
 
-void destructor_waits_for_the_callback_on_another_thread()
+TEST(destructor_waits_for_the_callback_on_another_thread)
 {
 	crew crew(2);
 
@@ -168,11 +158,8 @@ void destructor_waits_for_the_callback_on_another_thread()
 	}
 }
 
-/*
- * If a timer is cancelled while its callable runs, the last call destroys the callable. The
- * callable is destroyed before cancel() returns.
- */
-void cancelled_callable_is_gone()
+/* The last call destroys the callable, before cancel() returns. */
+TEST(cancelled_callable_is_gone)
 {
 	crew crew(2);
 
@@ -190,56 +177,12 @@ void cancelled_callable_is_gone()
 	}
 }
 
-/*
- * A callback may end by an exception, or with its thread. A destructor on another thread must not
- * wait for such a callback.
- */
-void destructor_does_not_wait_for_a_callback_that_was_left()
-{
-	timerhub::hub hub;
-	timerhub::queue queue;
-	auto token = std::make_shared<int>(7);
-	timerhub::timer timer;
-
-	open(hub, queue);
-#if defined(__cpp_exceptions)
-	expect(!timer.arm_after(queue, 0s, [token] { throw *token; }));
-	std::thread thrower([&queue] {
-		for (;;) {
-			try {
-				expect(!queue.dispatch());
-			} catch (const int) {
-				return;
-			}
-		}
-	});
-	timerhub::timer ender;
-	expect(!ender.arm_after(queue, 1h, [token] { pthread_exit(nullptr); }));
-	thrower.join();
-	expect(!ender.expires_after(0s));
-	std::thread([&queue] {
-		for (;;)
-			expect(!queue.dispatch());
-	}).join();
-	expect(!ender.cancel());
-#endif
-	/*
-	 * If the library still counted the callbacks above as running, cancel() would wait for
-	 * ever.
-	 */
-	timer.cancel();
-	expect(token.use_count() == 1);
-}
-
 /* ---- many ---- */
 
 std::atomic<int> sessions;
 std::atomic<unsigned> session_calls;
 
-/*
- * The callback of the session reads `numbers` for a while, and then re-arms the timer. The
- * destructor of the session frees `numbers`.
- */
+/* The callback reads `numbers`, which the destructor frees, and re-arms the timer. */
 struct session {
 	explicit session(std::uint64_t seed) : numbers(64, seed)
 	{
@@ -315,10 +258,7 @@ void leave_by_exception([[maybe_unused]] bool really)
 #endif
 }
 
-/*
- * No other object owns the session, so the session deletes itself in its callback. After the
- * deletion the callback may throw.
- */
+/* The session deletes itself in its callback, which may throw afterwards. */
 void begin_alone(crew &crew, random &dice)
 {
 	session *const alone = new session(dice());
@@ -353,7 +293,7 @@ void churn(crew &crew, unsigned seed)
 	}
 }
 
-void sessions_come_and_go_while_callbacks_run()
+TEST(sessions_come_and_go_while_callbacks_run)
 {
 	crew crew(3);
 	std::vector<std::thread> threads;
@@ -369,72 +309,4 @@ void sessions_come_and_go_while_callbacks_run()
 #endif
 }
 
-/* ---- a loop whose queue gets timers from other threads ---- */
-
-/* Only the thread of the loop changes this object, so it needs no lock. */
-struct loop_job {
-	timerhub::loop loop;
-	timerhub::timeout<> tick;
-	unsigned ticks = 0;
-	unsigned calls = 0; /* number of callbacks of timers that other threads armed */
-};
-
-constexpr unsigned armed_each = 2000;
-
-void arm_on_the_loop(loop_job &job, unsigned seed)
-{
-	random dice(seed);
-
-	for (unsigned i = 0; i < armed_each * length; i++)
-		expect(!job.loop.queue().call_after(std::chrono::microseconds(dice() % 500),
-		                                    [&job] { job.calls++; }));
-}
-
-void loop_calls_what_other_threads_arm()
-{
-	timerhub::hub hub;
-	loop_job job;
-	pollfd ready{};
-	std::vector<std::thread> threads;
-
-	expect(!hub.open() && !job.loop.open(hub));
-	expect(!job.tick.add(job.loop, [&job] {
-		job.ticks++;
-		expect(!job.tick.set(100us));
-	}));
-	expect(!job.tick.set(100us));
-	for (unsigned i = 1; i <= 2; i++)
-		threads.emplace_back([&job, i] { arm_on_the_loop(job, i); });
-	ready.fd = job.loop.fd();
-	ready.events = POLLIN;
-	while (job.calls < 2 * armed_each * length || job.ticks < 100) {
-		expect(!job.loop.turn());
-		expect(poll(&ready, 1, -1) == 1);
-	}
-	for (std::thread &thread : threads)
-		thread.join();
-	job.loop.close(); /* a loop must be closed before its hub */
-}
-
 } // namespace
-
-static const test tests[] = {
-	{ "destructor_waits_for_the_callback_on_another_thread",
-	  destructor_waits_for_the_callback_on_another_thread },
-	{ "cancelled_callable_is_gone", cancelled_callable_is_gone },
-	{ "destructor_does_not_wait_for_a_callback_that_was_left",
-	  destructor_does_not_wait_for_a_callback_that_was_left },
-	{ "sessions_come_and_go_while_callbacks_run", sessions_come_and_go_while_callbacks_run },
-	{ "loop_calls_what_other_threads_arm", loop_calls_what_other_threads_arm },
-};
-
-int main(int argc, char **argv)
-{
-	const char *const sleeper = std::getenv("TIMERHUB_SLEEPER");
-
-	if (sleeper && std::strcmp(sleeper, "uring") == 0)
-		uring_needed();
-	if (argc > 2)
-		length = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
-	return tests_run(tests, argc, argv);
-}

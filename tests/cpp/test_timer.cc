@@ -2,13 +2,11 @@
 /*
  * Tests timerhub.hpp on manual hubs, in virtual time and with one thread. The tests move a timer,
  * destroy it, arm it again, or let its callback throw. Other tests cover times, errors, and every
- * method of the header. The program is built a second time with -fno-exceptions -fno-rtti.
+ * method of the header. With all_tests it is built without exceptions, too.
  */
 #include <timerhub.hpp>
 
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -21,108 +19,20 @@
 #include <utility>
 #include <vector>
 
-#include "expect.hpp"
 #include "heap.hpp"
+#include "rig.hpp"
 
 using namespace std::chrono_literals;
 using std::errc;
 
-/* ---- a manual hub ---- */
-
 namespace
 {
 
-timerhub_config manual_config()
-{
-	timerhub_config config{};
-
-	config.flags = TIMERHUB_MANUAL;
-	config.timers_max = 64;
-	return config;
-}
-
-struct rig {
-	timerhub::hub hub;
-	timerhub::queue queue;
-
-	rig()
-	{
-		expect(!hub.open(manual_config()));
-		expect(!queue.open(hub));
-	}
-
-	/*
-	 * Moves the clock of the hub, and calls the callables that are due. Returns the number of
-	 * callables that were called.
-	 */
-	unsigned go(timerhub::delay to)
-	{
-		unsigned count = 0;
-
-		expect(!hub.advance(at(to)));
-		expect(!queue.dispatch(1000, &count));
-		return count;
-	}
-
-	static timerhub::time_point at(timerhub::delay since_start)
-	{
-		return timerhub::time_point(std::chrono::nanoseconds(since_start.ns()));
-	}
-
-	unsigned live() const
-	{
-		struct timerhub_stats stats {
-		};
-
-		expect(!hub.stats(stats));
-		return static_cast<unsigned>(stats.live);
-	}
-};
-
-/* A callable that is larger than the data of a timer and counts its living copies. */
-struct counted {
-	int *calls;
-	int *living;
-
-	counted(int *calls_at, int *living_at) : calls(calls_at), living(living_at)
-	{
-		++*living;
-	}
-
-	counted(const counted &other) : counted(other.calls, other.living)
-	{
-	}
-
-	counted &operator=(const counted &) = delete;
-
-	~counted()
-	{
-		--*living;
-	}
-
-	void operator()() const
-	{
-		++*calls;
-	}
-};
-
 /* ---- due timers are called ---- */
 
-void timer_comes_at_its_deadline()
+TEST(timer_comes_again_after_each_move)
 {
-	rig rig;
-	int calls = 0;
-	timerhub::timer timer;
-
-	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
-	expect(rig.go(30s - 64ns) == 0 && calls == 0);
-	expect(rig.go(30s) == 1 && calls == 1);
-	expect(rig.go(1h) == 0 && calls == 1);
-}
-
-void timer_comes_again_after_each_move()
-{
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	bool idled = true;
 	timerhub::timer timer;
@@ -139,26 +49,12 @@ void timer_comes_again_after_each_move()
 		expect(rig.go(51s + i * 1min) == 1 && calls == i + 1);
 	}
 	expect(timer.handle() == handle && rig.live() == 1);
+	expect(timerhub_cancel(rig.hub.native(), handle) == 0 && rig.live() == 0);
 }
 
-void expiry_is_withdrawn_by_each_move()
+TEST(timer_without_a_deadline_waits_for_one)
 {
-	rig rig;
-	bool idled = true;
-	timerhub::timer timer;
-
-	expect(!timer.arm_at(rig.queue, rig.at(1s), [] { expect(false); }));
-	expect(!rig.hub.advance(rig.at(2s)));
-	expect(!timer.expires_after(1s, &idled) && !idled);
-	expect(rig.go(2s) == 0);
-	expect(!rig.hub.advance(rig.at(4s)));
-	expect(!timer.expires_never(&idled) && !idled);
-	expect(rig.go(1h) == 0);
-}
-
-void timer_without_a_deadline_waits_for_one()
-{
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	std::chrono::nanoseconds left{};
 	timerhub::timer timer;
@@ -172,9 +68,9 @@ void timer_without_a_deadline_waits_for_one()
 	expect(!timer.remaining(left) && left == left.max());
 }
 
-void periodic_timer_counts_and_keeps_its_phase()
+TEST(periodic_timer_counts_and_keeps_its_phase)
 {
-	rig rig;
+	queue_rig rig;
 	timerhub::expiry last{};
 	timerhub::timer timer;
 
@@ -189,9 +85,9 @@ void periodic_timer_counts_and_keeps_its_phase()
 	expect(rig.go(1h) == 0);
 }
 
-void slack_is_passed_on()
+TEST(slack_is_passed_on)
 {
-	rig rig;
+	queue_rig rig;
 	timerhub::timer early, late;
 	timerhub::time_point next;
 
@@ -210,7 +106,7 @@ void slack_is_passed_on()
 
 /* ---- destroyed and moved ---- */
 
-template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable callable)
+template <class Callable> void destroyed_timer_is_silent(queue_rig &rig, Callable callable)
 {
 	{
 		timerhub::timer timer;
@@ -228,9 +124,9 @@ template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable call
 	expect(rig.go(rig.hub.now().time_since_epoch() + 1s) == 0 && rig.live() == 0);
 }
 
-void destroyed_timer_never_calls()
+TEST(destroyed_timer_never_calls)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 
 	destroyed_timer_is_silent(rig, [&calls] { calls++; });
@@ -238,9 +134,9 @@ void destroyed_timer_never_calls()
 	expect(calls == 0 && living == 0);
 }
 
-void cancelled_timer_never_calls_and_may_be_armed_again()
+TEST(cancelled_timer_never_calls_and_may_be_armed_again)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	timerhub::timer timer;
 
@@ -255,9 +151,9 @@ void cancelled_timer_never_calls_and_may_be_armed_again()
 	expect(rig.go(3s) == 1 && calls == 1);
 }
 
-void arming_cancels_what_was_armed()
+TEST(arming_cancels_what_was_armed)
 {
-	rig rig;
+	queue_rig rig;
 	int first = 0, second = 0, living = 0;
 	timerhub::timer timer;
 
@@ -271,9 +167,9 @@ void arming_cancels_what_was_armed()
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
 }
 
-void callable_may_come_from_what_arming_destroys()
+TEST(callable_may_come_from_what_arming_destroys)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	timerhub::timer timer;
 	const std::function<void()> *inside = nullptr;
@@ -321,9 +217,9 @@ class last_words
 	std::function<void()> say_;
 };
 
-void destroyed_callable_may_arm_its_timer()
+TEST(destroyed_callable_may_arm_its_timer)
 {
-	rig rig;
+	queue_rig rig;
 	int inner = 0, outer = 0;
 	timerhub::timer timer;
 	const auto arm_again = [&] {
@@ -365,9 +261,9 @@ void destroyed_callable_may_arm_its_timer()
 	expect(rig.go(rig.hub.now().time_since_epoch() + 5s) == 0 && rig.live() == 0);
 }
 
-void destroyed_callable_may_destroy_its_timer()
+TEST(destroyed_callable_may_destroy_its_timer)
 {
-	rig rig;
+	queue_rig rig;
 	const auto ended_by = [&](const std::function<void(timerhub::timer &)> &end) {
 		auto timer = std::make_unique<timerhub::timer>();
 		timerhub::timer &same = *timer;
@@ -391,7 +287,7 @@ void destroyed_callable_may_destroy_its_timer()
 
 template <class Callable> void moved_timer_still_calls(Callable callable, const int &calls)
 {
-	rig rig;
+	queue_rig rig;
 	const int before = calls;
 	timerhub::timer first;
 
@@ -420,7 +316,7 @@ template <class Callable> void moved_timer_still_calls(Callable callable, const 
 	expect(rig.go(6s) == 1 && calls == before + 3);
 }
 
-void timer_is_moved_while_armed()
+TEST(timer_is_moved_while_armed)
 {
 	int calls = 0, living = 0;
 
@@ -429,9 +325,9 @@ void timer_is_moved_while_armed()
 	expect(living == 0);
 }
 
-void hub_and_queue_are_moved_while_timers_are_armed()
+TEST(hub_and_queue_are_moved_while_timers_are_armed)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	timerhub::timer timer;
 
@@ -456,9 +352,9 @@ void hub_and_queue_are_moved_while_timers_are_armed()
 	expect(!rig.hub.native() && fcntl(hub_fd, F_GETFD) < 0);
 }
 
-void timer_outlives_its_queue()
+TEST(timer_outlives_its_queue)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	timerhub::timer timer;
 	std::chrono::nanoseconds left{};
@@ -480,9 +376,9 @@ struct session {
 	timerhub::timer timer;
 };
 
-void timer_is_destroyed_in_its_own_callback()
+TEST(timer_is_destroyed_in_its_own_callback)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	auto *small = new session;
 	auto owned = std::make_unique<session>();
@@ -513,9 +409,9 @@ void timer_is_destroyed_in_its_own_callback()
  * The callable owns the session, and the session owns the timer. timer::cancel() destroys the
  * callable. The timer is therefore destroyed during its own cancel().
  */
-void callable_may_own_its_timer()
+TEST(callable_may_own_its_timer)
 {
-	rig rig;
+	queue_rig rig;
 	std::shared_ptr<session> owned(
 		/* make_shared() would keep the memory of the session until `watch` is destroyed */
 		new session);
@@ -532,9 +428,9 @@ void callable_may_own_its_timer()
  * The callable of a timer is called again inside its own call, and destroys the timer. The callable
  * itself must be destroyed only when the outer call returns.
  */
-void timer_is_destroyed_in_a_nested_callback()
+TEST(timer_is_destroyed_in_a_nested_callback)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	auto *one = new session;
 
@@ -553,9 +449,9 @@ void timer_is_destroyed_in_a_nested_callback()
 	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);
 }
 
-void timer_is_armed_moved_and_cancelled_in_its_own_callback()
+TEST(timer_is_armed_moved_and_cancelled_in_its_own_callback)
 {
-	rig rig;
+	queue_rig rig;
 	int first = 0, second = 0, living = 0;
 	timerhub::timer timer, other;
 
@@ -588,9 +484,9 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
  * A callback destroys a timer whose event is in the same batch. The callback of the destroyed timer
  * must not be called.
  */
-void timer_is_destroyed_in_anothers_callback()
+TEST(timer_is_destroyed_in_anothers_callback)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	auto one = std::make_unique<session>(), two = std::make_unique<session>();
 
@@ -600,9 +496,9 @@ void timer_is_destroyed_in_anothers_callback()
 }
 
 #if defined(__cpp_exceptions)
-void exception_leaves_dispatch_and_everything_goes_on()
+TEST(exception_leaves_dispatch_and_everything_goes_on)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	timerhub::timer small, large, after;
 
@@ -629,9 +525,9 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	expect(!small.cancel());
 }
 
-void exception_of_a_copy_changes_nothing()
+TEST(exception_of_a_copy_changes_nothing)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	timerhub::timer timer;
 
@@ -664,9 +560,9 @@ void plain_function()
 	plain_calls++;
 }
 
-void small_callables_allocate_nothing()
+TEST(small_callables_allocate_nothing)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	std::array<timerhub::timer, 4> timers;
 	const unsigned before = heap_allocated;
@@ -694,9 +590,9 @@ void small_callables_allocate_nothing()
  * A mutable callable is stored on the heap even if it is small. Each call of a small callable uses
  * a copy of the timer's data, so a mutable callable would lose its state.
  */
-void mutable_callable_keeps_its_state()
+TEST(mutable_callable_keeps_its_state)
 {
-	rig rig;
+	queue_rig rig;
 	static int last;
 	timerhub::timer timer;
 	auto callable = [count = 0]() mutable { last = ++count; };
@@ -722,9 +618,9 @@ struct adds_once {
 	}
 };
 
-void callable_that_cannot_be_copied_is_moved_in()
+TEST(callable_that_cannot_be_copied_is_moved_in)
 {
-	rig rig;
+	queue_rig rig;
 	int sum = 0;
 
 	static_assert(timerhub::is_small_v<adds_once>);
@@ -744,9 +640,9 @@ void callable_that_cannot_be_copied_is_moved_in()
 	expect(rig.go(2s) == 1 && sum == 5);
 }
 
-void memory_is_refused()
+TEST(memory_is_refused)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	timerhub::timer timer;
 	const counted callable(&calls, &living);
@@ -793,9 +689,9 @@ static_assert(out_of_range(real(std::numeric_limits<double>::infinity())));
 static_assert(out_of_range(real(std::numeric_limits<double>::quiet_NaN())));
 static_assert(timerhub::deadline(timerhub::time_point(-1ns)).ns() == 0);
 
-void what_does_not_fit_is_refused()
+TEST(what_does_not_fit_is_refused)
 {
-	rig rig;
+	queue_rig rig;
 	timerhub::timer timer;
 	const auto refused = errc::result_out_of_range;
 	const auto nothing = [] {};
@@ -847,7 +743,7 @@ void what_does_not_fit_is_refused()
 	expect(timer.handle() == 0);
 }
 
-void points_of_other_clocks_convert()
+TEST(points_of_other_clocks_convert)
 {
 	using namespace std::chrono;
 	const time_point<system_clock, seconds> date(1700000000s);
@@ -876,9 +772,9 @@ void points_of_other_clocks_convert()
 
 /* ---- errors ---- */
 
-void errors_are_those_of_the_c_calls()
+TEST(errors_are_those_of_the_c_calls)
 {
-	rig rig;
+	queue_rig rig;
 	timerhub::timer timer;
 	timerhub::queue queue;
 	timerhub_config wrong{};
@@ -917,9 +813,9 @@ void errors_are_those_of_the_c_calls()
 	expect(rig.queue.wait(&event, 0, count) == errc::invalid_argument);
 }
 
-void full_hub_refuses_and_nothing_leaks()
+TEST(full_hub_refuses_and_nothing_leaks)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0, living = 0;
 	std::vector<timerhub::timer> timers(64);
 	timerhub::timer extra;
@@ -940,9 +836,9 @@ void full_hub_refuses_and_nothing_leaks()
 
 /* ---- the other calls ---- */
 
-void detached_call_comes_once_and_may_be_cancelled()
+TEST(detached_call_comes_once_and_may_be_cancelled)
 {
-	rig rig;
+	queue_rig rig;
 	int calls = 0;
 	timerhub_timer first = 0, second = 0;
 
@@ -955,18 +851,18 @@ void detached_call_comes_once_and_may_be_cancelled()
 	expect(timerhub_cancel(rig.hub.native(), first) == -ENOENT);
 }
 
-void callables_are_told_while_they_run_and_when_they_were_slow()
+TEST(callables_are_told_while_they_run_and_when_they_were_slow)
 {
 	struct {
 		timerhub::hub hub;
 		unsigned inside = 0;
 	} watched;
-	timerhub_config config = manual_config();
+	timerhub_config config{};
 	std::array<timerhub_slow_callback, 2> slow{};
 	timerhub::queue queue;
 	unsigned count = 0;
 
-	config.flags |= TIMERHUB_OBSERVABLE;
+	config.flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE;
 	config.slow_ns = 1000000;
 	expect(!watched.hub.open(config) && !queue.open(watched.hub));
 	expect(!queue.call_after(1us, [&watched] {
@@ -979,17 +875,17 @@ void callables_are_told_while_they_run_and_when_they_were_slow()
 			watched.inside += running.where == TIMERHUB_IN_CALLBACK;
 			return 0;
 		}));
-		expect(!watched.hub.advance(rig::at(3ms)));
+		expect(!watched.hub.advance(clockwork::at(3ms)));
 	}));
-	expect(!watched.hub.advance(rig::at(1ms)) && !queue.dispatch());
+	expect(!watched.hub.advance(clockwork::at(1ms)) && !queue.dispatch());
 	expect(watched.inside == 1);
 	expect(!watched.hub.slow(slow.data(), 2, count) && count == 1);
 	expect(slow[0].longest_ns == 2000000);
 }
 
-void numbers_are_drained()
+TEST(numbers_are_drained)
 {
-	rig rig;
+	queue_rig rig;
 	std::array<timerhub_event, 4> events{};
 	unsigned count = 0;
 
@@ -1003,94 +899,10 @@ void numbers_are_drained()
 	expect(!rig.queue.wait(events.data(), 4, 1ms, count) && count == 0);
 	expect(std::chrono::steady_clock::now() - before >= 1ms);
 	expect(!rig.queue.wait(events.data(), 4, -1s, count) && count == 0);
+	expect(rig.queue.fd() == timerhub_queue_fd(rig.queue.native()));
+	expect(rig.hub.wake_fd() == timerhub_wake_fd(rig.hub.native()));
 	rig.queue.stop();
 	expect(rig.queue.wait(events.data(), 4, count).value() == ESHUTDOWN);
 }
 
-void handles_are_moved_together()
-{
-	rig rig;
-	int calls = 0;
-	std::array<timerhub::timer, 3> timers;
-	std::array<timerhub_timer, 3> handles{};
-
-	for (std::size_t i = 0; i < timers.size(); i++) {
-		expect(!timers[i].arm_after(rig.queue, 1s, [&calls] { calls++; }));
-		handles[i] = timers[i].handle();
-	}
-	expect(timerhub_rearm_many(rig.hub.native(), handles.data(), 3, 5000000000, 0) == 3);
-	expect(rig.go(4s) == 0 && rig.go(6s) == 3 && calls == 3);
-}
-
-void descriptors_become_readable()
-{
-	rig rig;
-	timerhub::timer timer;
-	const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	epoll_event event{}, ready{};
-
-	event.events = EPOLLIN;
-	expect(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, rig.queue.fd(), &event) == 0);
-	expect(!timer.arm_after(rig.queue, 1s, [] {}));
-	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 0);
-	expect(!rig.hub.advance(rig.at(1s)));
-	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 1);
-	expect(!rig.queue.dispatch());
-	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 0);
-	expect(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, rig.hub.wake_fd(), &event) == 0);
-	expect(!timer.expires_after(1ms));
-	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 1);
-	close(epoll_fd);
-}
-
 } // namespace
-
-#define TEST(name)                                                                                 \
-	{                                                                                          \
-#name, name                                                                        \
-	}
-
-static const test tests[] = {
-	TEST(timer_comes_at_its_deadline),
-	TEST(timer_comes_again_after_each_move),
-	TEST(expiry_is_withdrawn_by_each_move),
-	TEST(timer_without_a_deadline_waits_for_one),
-	TEST(periodic_timer_counts_and_keeps_its_phase),
-	TEST(slack_is_passed_on),
-	TEST(destroyed_timer_never_calls),
-	TEST(cancelled_timer_never_calls_and_may_be_armed_again),
-	TEST(arming_cancels_what_was_armed),
-	TEST(callable_may_come_from_what_arming_destroys),
-	TEST(destroyed_callable_may_arm_its_timer),
-	TEST(destroyed_callable_may_destroy_its_timer),
-	TEST(timer_is_moved_while_armed),
-	TEST(hub_and_queue_are_moved_while_timers_are_armed),
-	TEST(timer_outlives_its_queue),
-	TEST(timer_is_destroyed_in_its_own_callback),
-	TEST(callable_may_own_its_timer),
-	TEST(timer_is_destroyed_in_a_nested_callback),
-	TEST(timer_is_armed_moved_and_cancelled_in_its_own_callback),
-	TEST(timer_is_destroyed_in_anothers_callback),
-#if defined(__cpp_exceptions)
-	TEST(exception_leaves_dispatch_and_everything_goes_on),
-	TEST(exception_of_a_copy_changes_nothing),
-#endif
-	TEST(small_callables_allocate_nothing),
-	TEST(mutable_callable_keeps_its_state),
-	TEST(callable_that_cannot_be_copied_is_moved_in),
-	TEST(memory_is_refused),
-	TEST(what_does_not_fit_is_refused),
-	TEST(points_of_other_clocks_convert),
-	TEST(errors_are_those_of_the_c_calls),
-	TEST(full_hub_refuses_and_nothing_leaks),
-	TEST(detached_call_comes_once_and_may_be_cancelled),
-	TEST(callables_are_told_while_they_run_and_when_they_were_slow),
-	TEST(numbers_are_drained),
-	TEST(handles_are_moved_together),
-	TEST(descriptors_become_readable),
-};
-
-int main(int argc, char **argv)
-{
-	return tests_run(tests, argc, argv);
-}

@@ -10,6 +10,7 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "harness.h"
@@ -57,6 +58,19 @@ static inline void refuse_calls_if(int call, int error, const struct scmp_arg_cm
 static inline void refuse_calls(int call, int error)
 {
 	refuse_calls_if(call, error, NULL);
+}
+
+/*
+ * Answers MADV_WIPEONFORK with an error, as old kernels and filters do, or, if that is 0, any
+ * advice with success, as some emulators do.
+ */
+static inline void refuse_wipes(int error)
+{
+	const struct scmp_arg_cmp wipe = { .arg = 2,
+		                           .op = SCMP_CMP_EQ,
+		                           .datum_a = MADV_WIPEONFORK };
+
+	refuse_calls_if(SCMP_SYS(madvise), error, error != 0 ? &wipe : NULL);
 }
 
 /*

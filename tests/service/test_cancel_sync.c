@@ -93,30 +93,6 @@ static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 	}
 }
 
-TEST(cancel_sync_is_a_cancel, 30)
-{
-	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_after(rig.queue, 100, 1);
-
-	expect_eq(timerhub_cancel_sync(NULL, timer), -EINVAL);
-	expect_eq(timerhub_cancel_sync(rig.hub, 0), -ENOENT);
-	expect_eq(timerhub_cancel_sync(rig.hub, UINT64_MAX), -ENOENT);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer + ((timerhub_timer)1 << 26)), -ENOENT);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
-	timer = arm_after(rig.queue, 100, 2);
-	advance(rig.hub, 128);
-	/* the timer has expired and is not delivered */
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
-	expect_empty(rig.queue);
-	timer = arm_after(rig.queue, 100, 3);
-	advance(rig.hub, 256);
-	expect_eq(drain_all(rig.queue), 1);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
-	expect_eq(stats_of(rig.hub).live, 0);
-	rig_close(&rig);
-}
-
 /* Afterwards the callback's memory may be freed. */
 TEST_LOOP(cancel_sync_waits_for_the_callback, 60, 2)
 {
@@ -187,6 +163,36 @@ TEST_LOOP(cancel_sync_waits_for_every_callback_of_the_timer, 60, 2)
 	rig_close(&rig);
 }
 
+static void cancel_beside_another(const struct timerhub_event *event)
+{
+	int result;
+
+	(void)atomic_fetch_add(&period_next, 1);
+	while (atomic_load(&period_next) < 2)
+		sleep_ns(100 * US);
+	result = timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer);
+	expect(result == 0 || result == -ENOENT);
+}
+
+/* The first waits for the callback of the second, which must not wait for the first. */
+TEST(cancel_sync_by_two_callbacks_of_one_timer_ends, 30)
+{
+	struct rig rig = rig_manual(8);
+	pthread_t dispatchers[2];
+
+	(void)arm(rig.queue,
+	          SPEC(.expires_ns = 1, .interval_ns = 640, .fn = cancel_beside_another));
+	for (unsigned i = 0; i < 2; i++) {
+		advance(rig.hub, 64 + 640 * i);
+		thread_start(&dispatchers[i], dispatch_one, &rig);
+		while (atomic_load(&period_next) <= i)
+			sleep_ns(100 * US);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		thread_join(dispatchers[i]);
+	rig_close(&rig);
+}
+
 TEST(cancel_sync_waits_for_nobody_else, 60)
 {
 	/* one slot, so that the next timer uses the same */
@@ -223,19 +229,6 @@ static struct rig inside_rig;
 static timerhub_timer inside_timer;
 static unsigned inside_calls;
 
-/* 1: the timer outlives its expiry */
-static void cancel_oneself(const struct timerhub_event *event)
-{
-	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
-
-	inside_calls++;
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer),
-	          event->data == 1 ? 0 : -ENOENT);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -ENOENT);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), 0);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), -ENOENT);
-}
-
 /*
  * The first callback dispatches the second, which cancels the first timer: the library must see
  * that its callback runs on this thread, and not wait.
@@ -250,30 +243,6 @@ static void dispatch_more(const struct timerhub_event *event)
 	}
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -ENOENT);
 	inside_calls++;
-}
-
-TEST_LOOP(cancel_sync_from_inside_cancels, 30, 3)
-{
-	static const struct timerhub_spec specs[] = {
-		{ .expires_ns = 5, .data = 0 },
-		{ .expires_ns = 5, .data = 1, .interval_ns = 640 },
-		{ .expires_ns = 5, .data = 1, .flags = TIMERHUB_KEEP },
-	};
-	struct timerhub_spec spec = specs[_i];
-	timerhub_timer timer;
-
-	inside_rig = rig_manual(8);
-	spec.size = sizeof(spec);
-	spec.fn = cancel_oneself;
-	timer = arm(inside_rig.queue, spec);
-	advance(inside_rig.hub, 64);
-	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 1);
-	advance(inside_rig.hub, 704);
-	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 0);
-	expect_eq(inside_calls, 1);
-	expect_eq(timerhub_cancel_sync(inside_rig.hub, timer), -ENOENT);
-	expect_eq(stats_of(inside_rig.hub).live, 0);
-	rig_close(&inside_rig);
 }
 
 TEST(cancel_sync_from_a_callback_within_cancels, 30)
@@ -352,18 +321,5 @@ TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30)
 	atomic_store(&stay.let_out, true);
 	thread_join(canceller.thread);
 	thread_join(dispatcher);
-	rig_close(&rig);
-}
-
-TEST(cancel_sync_in_a_forked_child_is_answered, 30)
-{
-	struct rig rig = rig_open(8);
-	timerhub_timer timer = arm_after(rig.queue, HOUR, 0);
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(timerhub_cancel_sync(rig.hub, timer) == -EOWNERDEAD ? 0 : 1);
-	child_ends_well(child);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
 	rig_close(&rig);
 }

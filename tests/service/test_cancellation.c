@@ -165,35 +165,3 @@ TEST(cancellation_comes_in_no_call, 60)
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
 }
-
-/* ---- a thread that is blocked ---- */
-
-static struct rig blocked;
-
-static void *wait_then_cancelled(void *arg)
-{
-	int *count = arg;
-	struct timerhub_event event;
-
-	*count = timerhub_wait(blocked.queue, &event, 1, ARRIVES);
-	return end_cancelled();
-}
-
-/* It stays pending, so the thread can report the event first. */
-TEST(cancellation_does_not_end_a_wait, 60)
-{
-	pthread_t thread;
-	void *result;
-	int count = 0;
-
-	blocked = rig_open(4);
-	thread_start(&thread, wait_then_cancelled, &count);
-	sleep_ns(20 * MS);
-	expect_eq(pthread_cancel(thread), 0);
-	sleep_ns(20 * MS);
-	arm_after(blocked.queue, 0, 0);
-	expect_eq(pthread_join(thread, &result), 0);
-	expect_eq(count, 1);
-	expect(result == PTHREAD_CANCELED);
-	rig_close(&blocked);
-}

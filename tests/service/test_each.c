@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every live timer once, with the values of its spec; timerhub_call(), timerhub_rearm_many(); an
- * event names its queue and hub.
+ * timerhub_each() shows every live timer once, with the values of its spec. The simulation arms and
+ * cancels beside it.
  */
 #include "rig.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <timerhub_loop.h>
 
@@ -62,6 +61,46 @@ TEST(each_shows_no_timer_of_the_library, 20)
 	rig_close(&rig);
 }
 
+TEST(each_shows_what_a_timer_is, 30)
+{
+	static const uint64_t never = TIMERHUB_NEVER;
+	struct rig rig = rig_manual(16);
+	struct shown shown = { .count = 0 };
+	const struct {
+		struct timerhub_spec spec;
+		uint64_t expires_ns; /* as shown after 200 ns, and a dispatch of what KEEP has */
+		unsigned count;
+	} cases[] = {
+		{ SPEC(.expires_ns = 1000), 1000, 0 },
+		{ SPEC(.expires_ns = never, .fn = no_callback), never, 0 },
+		{ SPEC(.expires_ns = 150), 150, 1 },
+		{ SPEC(.expires_ns = 160, .interval_ns = 7000), 160, 1 },
+		{ SPEC(.expires_ns = 100, .flags = TIMERHUB_KEEP), never, 0 },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		struct timerhub_spec spec = cases[i].spec;
+
+		spec.data = i;
+		(void)arm(rig.queue, spec);
+	}
+	advance(rig.hub, 100);
+	expect_eq(drain_all(rig.queue), 1);
+	advance(rig.hub, 200);
+	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
+	expect_eq(shown.count, COUNT_OF(cases));
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		const struct timerhub_event *timer = &shown.timers[i];
+
+		expect_eq(shown.times[i], 1);
+		expect_eq(timer->expires_ns, cases[i].expires_ns);
+		expect_eq(timer->count, cases[i].count);
+		expect(timer->fn == cases[i].spec.fn && timer->queue == rig.queue);
+		expect_eq(shown.intervals_ns[i], cases[i].spec.interval_ns);
+	}
+	rig_close(&rig);
+}
+
 TEST(each_ends_when_it_is_told_to, 30)
 {
 	struct rig rig = rig_manual(16);
@@ -74,131 +113,5 @@ TEST(each_ends_when_it_is_told_to, 30)
 		expect_eq(timerhub_each(rig.hub, show, &shown), 42);
 		expect_eq(shown.count, i);
 	}
-	rig_close(&rig);
-}
-
-static int cancel_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
-{
-	struct timerhub *hub = timerhub_queue_hub(timer->queue);
-
-	(void)interval_ns;
-	++*(unsigned *)context;
-	expect_eq(timerhub_cancel(hub, timer->timer), 0);
-	expect_eq(timerhub_cancel(hub, timer->timer), -ENOENT);
-	return 0;
-}
-
-TEST(each_may_cancel_what_it_is_shown, 30)
-{
-	struct rig rig = rig_manual(64);
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < 64; i++)
-		arm_at(rig.queue, 1000 + i, i);
-	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
-	expect_eq(count, 64);
-	expect_eq(stats_of(rig.hub).live, 0);
-	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
-	expect_eq(count, 64);
-	rig_close(&rig);
-}
-
-/*
- * Slots are reused during the walk: handle and values belong together, and WITNESS, which lives all
- * the time, is always shown.
- */
-#define WITNESS UINT64_C(0xabcdef0123)
-
-static atomic_bool each_over;
-static struct rig each_rig;
-
-/* All values from one number. */
-static struct timerhub_spec spec_of(uint64_t number)
-{
-	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,
-	            .interval_ns = number, .data = number * 3,
-	            .fn = number % 2 == 0 ? no_callback : NULL);
-}
-
-static void *arm_and_cancel(void *argument)
-{
-	struct dice dice = dice_new((uintptr_t)argument);
-	uint64_t number = 1;
-
-	while (!atomic_load(&each_over)) {
-		timerhub_timer timers[3];
-
-		for (unsigned i = 0; i < 3; i++)
-			timers[i] = arm(each_rig.queue,
-			                spec_of(number = 1 + dice_magnitude(&dice, 30)));
-		for (unsigned i = 0; i < 3; i++)
-			expect_eq(timerhub_cancel(each_rig.hub, timers[i]), 0);
-	}
-	return NULL;
-}
-
-static int expect_of_one_life(const struct timerhub_event *timer, uint64_t interval_ns,
-                              void *context)
-{
-	struct timerhub_spec spec = spec_of(interval_ns);
-
-	if (timer->data == WITNESS) {
-		++*(unsigned *)context;
-		return 0;
-	}
-	expect_eq(timer->data, spec.data);
-	expect_eq(timer->expires_ns, spec.expires_ns);
-	expect(timer->fn == spec.fn);
-	expect(timer->queue == each_rig.queue);
-	return 0;
-}
-
-TEST(each_shows_what_belongs_together, 120)
-{
-	pthread_t threads[2];
-	unsigned seen = 0;
-
-	each_rig = rig_open(8);
-	arm_after(each_rig.queue, HOUR, WITNESS);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_start(&threads[i], arm_and_cancel, (void *)(uintptr_t)i);
-	for (unsigned i = 0; i < scaled(300000); i++) {
-		expect_eq(timerhub_each(each_rig.hub, expect_of_one_life, &seen), 0);
-		expect_eq(seen, i + 1);
-	}
-	atomic_store(&each_over, true);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_join(threads[i]);
-	rig_close(&each_rig);
-}
-
-/* ---- call, rearm_many ---- */
-
-static unsigned calls;
-
-static void count_call(const struct timerhub_event *event)
-{
-	expect(event->ptr == &calls);
-	expect_eq(event->data, (uintptr_t)&calls);
-	++*(unsigned *)event->ptr;
-}
-
-TEST(call_is_a_one_shot_with_a_callback, 30)
-{
-	struct rig rig = rig_manual(2);
-	timerhub_timer timer = 0;
-
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, &timer), 0);
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), 0);
-	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), -EAGAIN);
-	advance(rig.hub, 99);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
-	expect_eq(timerhub_rearm(rig.hub, timer, 192, TIMERHUB_ABSOLUTE), 0);
-	advance(rig.hub, 100);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
-	advance(rig.hub, 192);
-	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
-	expect_eq(calls, 2);
-	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 	rig_close(&rig);
 }

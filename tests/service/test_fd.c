@@ -10,14 +10,6 @@
 
 static uint64_t now_ns; /* time of the manual hub of the running test */
 
-static void read_fd(int fd)
-{
-	uint64_t value;
-
-	expect(fd_readable(fd));
-	expect_eq(read(fd, &value, sizeof(value)), sizeof(value));
-}
-
 /* Several consumers, each polling in its way: each event goes to one. */
 static atomic_uint crowd_taken;
 static unsigned crowd_wanted;
@@ -111,42 +103,4 @@ TEST(fd_serves_several_consumers, 60)
 	expect_empty(rig.queue);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
-}
-
-/* One consumer sleeps without limit for the fd or its edge: a lost wake-up hangs. */
-static void run_single(bool edge, bool reads, unsigned max)
-{
-	struct rig rig = rig_open(0);
-	int fd = timerhub_queue_fd(rig.queue);
-	int epoll_fd = edge_open(fd);
-	pthread_t armer;
-
-	crowd_wanted = scaled(3000);
-	thread_start(&armer, arm_singly, &rig);
-	for (unsigned taken = 0; taken < crowd_wanted;) {
-		int count;
-
-		if (edge)
-			expect(edge_seen(epoll_fd, ARRIVES));
-		else
-			expect(fd_readable_within(fd, ARRIVES));
-		if (reads)
-			read_fd(fd);
-		count = take_up_to(rig.queue, max);
-		expect(count >= 0);
-		taken += (unsigned)count;
-	}
-	thread_join(armer);
-	close(epoll_fd);
-	rig_close(&rig);
-}
-
-TEST_LOOP(fd_wakes_a_level_triggered_poller, 60, 4)
-{
-	run_single(false, _i % 2, _i < 2 ? 64 : 1);
-}
-
-TEST_LOOP(fd_wakes_an_edge_triggered_poller, 60, 4)
-{
-	run_single(true, _i % 2, _i < 2 ? 64 : 1);
 }

@@ -3,17 +3,15 @@
  * Law 10 after a fork: calls on the parent's hub return -EOWNERDEAD; the child may close it, and
  * open one of its own.
  */
+#include "refuse_calls.h"
 #include "rig.h"
 
-#include <seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 static pid_t (*make_child)(void) = fork;
@@ -95,21 +93,9 @@ static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_ti
 	rig_close(&rig);
 }
 
-TEST(fork_child_is_told, 60)
-{
-	run_with_child(expect_told);
-}
-
 static pid_t raw_clone(void)
 {
 	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-}
-
-/* A child that no handler of pthread_atfork() has seen. */
-TEST(fork_child_by_raw_clone_is_told, 60)
-{
-	make_child = raw_clone;
-	run_with_child(expect_told);
 }
 
 /* The close of the copy leaves the parent's descriptors as they are. */
@@ -121,88 +107,39 @@ static void child_is_told_and_closes(const struct rig *rig, timerhub_timer timer
 	rig_close(&mine);
 }
 
-/* Old kernels and filters refuse MADV_WIPEONFORK (EINVAL), some emulators ignore it (0). */
-static const int wipe_results[] = { EINVAL, 0 };
+/* What the kernel answers to MADV_WIPEONFORK; -1: what it does. */
+static const int wipe_results[] = { -1, EINVAL, 0 };
 
-TEST_LOOP(fork_child_is_told_where_no_memory_is_wiped, 60, 4)
+/* By fork(), or by clone(2), which no handler of pthread_atfork() sees. */
+TEST_LOOP(fork_child_is_told, 60, 2 * COUNT_OF(wipe_results))
 {
-	int result = wipe_results[_i % 2];
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int result = wipe_results[_i / 2];
 
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
-	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
-	          0);
-	if (result == 0)
-		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), SCMP_SYS(madvise), 1,
-		                           SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX)),
-		          0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-	make_child = _i < 2 ? fork : raw_clone;
+	if (result >= 0)
+		refuse_wipes(result);
+	make_child = _i % 2 == 0 ? fork : raw_clone;
 	/* ThreadSanitizer takes the parent's threads for threads of a child made by clone() */
-	run_with_child(_i < 2 ? child_is_told_and_closes : expect_told);
-}
-
-static void child_closes(const struct rig *rig, timerhub_timer timer)
-{
-	struct rig mine = *rig;
-	unsigned fds = process_fd_count();
-	unsigned threads = process_thread_count();
-
-	timerhub_queue_close(mine.queue);
-	expect_eq(process_fd_count(), fds - 1);
-	expect_eq(timerhub_cancel(mine.hub, timer), -EOWNERDEAD);
-	rig_close(&mine);
-	expect_eq(process_thread_count(), threads);
-}
-
-TEST(fork_child_may_close, 60)
-{
-	run_with_child(child_closes);
+	run_with_child(_i % 2 == 0 ? child_is_told_and_closes : expect_told);
 }
 
 static void child_opens(const struct rig *rig, timerhub_timer timer)
 {
 	struct rig mine = *rig;
+	unsigned fds = process_fd_count(), threads;
 
 	live_a_little();
 	expect_told(rig, timer);
+	threads = process_thread_count();
+	timerhub_queue_close(mine.queue);
+	expect_eq(process_fd_count(), fds - 1);
 	rig_close(&mine);
+	expect_eq(process_thread_count(), threads);
 	live_a_little();
 }
 
 TEST(fork_child_may_open_a_hub_of_its_own, 60)
 {
 	run_with_child(child_opens);
-}
-
-static void child_leaves(const struct rig *rig, timerhub_timer timer)
-{
-	(void)rig;
-	(void)timer;
-}
-
-TEST(fork_child_may_just_leave, 60)
-{
-	run_with_child(child_leaves);
-}
-
-/* Each descriptor once. */
-TEST(fork_child_close_leaves_no_fd, 60)
-{
-	unsigned fds = process_fd_count();
-	struct rig rig = rig_open(100);
-	pid_t child = fork();
-
-	if (child == 0) {
-		rig_close(&rig);
-		expect_eq(process_fd_count(), fds);
-		_exit(EXIT_SUCCESS);
-	}
-	child_ends_well(child);
-	rig_close(&rig);
-	expect_eq(process_fd_count(), fds);
 }
 
 /* An advance would move only the child's copy. */
@@ -318,40 +255,7 @@ TEST(fork_in_a_callback_leaves_the_parent_its_events, 20)
 
 /* ---- a signal handler that forks inside a call ---- */
 
-static struct rig split; /* the hub of these tests */
-static struct timerhub_event split_events[4];
-
-static int split_drain(void)
-{
-	return timerhub_drain(split.queue, split_events, COUNT_OF(split_events));
-}
-
-static int split_wait(void)
-{
-	return timerhub_wait(split.queue, split_events, COUNT_OF(split_events), 0);
-}
-
-static void fork_here(void)
-{
-	char byte;
-
-	forked = fork();
-	if (forked == 0)
-		(void)!read(go_on[0], &byte, 1);
-}
-
-/* While the parent has an event. 0: -EOWNERDEAD; 1: `count`, as a call that had ended. */
-static int child_goes_on(void)
-{
-	int status;
-
-	expect_eq(write(go_on[1], "", 1), 1);
-	expect_eq(waitpid(forked, &status, 0), forked);
-	expect(WIFEXITED(status));
-	expect_lt(WEXITSTATUS(status), 2);
-	return WEXITSTATUS(status);
-}
-
+static struct rig split; /* the hub of this test */
 static void *interrupt_wait(void *arg)
 {
 	while (!atomic_load(&crowd_stop))
@@ -366,8 +270,12 @@ static void *interrupt_wait(void *arg)
 
 static void on_signal(int signal)
 {
+	char byte;
+
 	(void)signal;
-	fork_here();
+	forked = fork();
+	if (forked == 0)
+		(void)!read(go_on[0], &byte, 1);
 }
 
 /* Inside the wait's system call, which the kernel restarts in the child. */
@@ -375,6 +283,7 @@ TEST(fork_in_a_blocked_wait_ends_the_childs_wait, 60)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	pthread_t self = pthread_self(), thread;
+	struct timerhub_event event;
 	int result;
 
 	/* a sanitizer delays signals, in a wait for ever */
@@ -385,98 +294,15 @@ TEST(fork_in_a_blocked_wait_ends_the_childs_wait, 60)
 	expect_eq(sigaction(SIGUSR1, &action, NULL), 0);
 	thread_start(&thread, interrupt_wait, &self);
 	atomic_store(&crowd_stop, true);
-	result = timerhub_wait(split.queue, split_events, 4, UINT64_MAX);
+	result = timerhub_wait(split.queue, &event, 1, UINT64_MAX);
 	if (forked == 0)
 		_exit(result == -EOWNERDEAD ? 0 : 2);
 	expect_eq(result, 1);
 	thread_join(thread);
 	arm_after(split.queue, 0, 1);
 	expect(fd_readable_within(timerhub_queue_fd(split.queue), ARRIVES));
-	expect_eq(child_goes_on(), 0);
+	expect_eq(write(go_on[1], "", 1), 1); /* the child goes on while the parent has an event */
+	child_ends_well(forked);
 	expect(fd_readable(timerhub_queue_fd(split.queue)));
 	rig_close(&split);
 }
-
-#if defined(__x86_64__)
-
-#define TRAP_FLAG 0x100l
-/* instructions of a call after its last look whether it is in a child, at most */
-#define INSTRUCTIONS_LAST 12
-/* Every STRIDE-th from a random one on; all with a length of STRIDE. */
-#define STRIDE 5
-
-static long steps_left;
-static bool stepping;
-
-/* Runs after each instruction of a call. */
-static void on_step(int signal, siginfo_t *info, void *context)
-{
-	ucontext_t *interrupted = context;
-
-	(void)signal;
-	(void)info;
-	if (stepping && steps_left-- > 0)
-		return;
-	interrupted->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-	if (stepping)
-		fork_here();
-	stepping = false;
-}
-
-static int step_through(int (*call)(void), long steps)
-{
-	int result;
-
-	forked = -1;
-	steps_left = steps;
-	stepping = true;
-	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory");
-	result = call();
-	stepping = false; /* the next trap ends the steps */
-	__asm__ volatile("nop");
-	return result;
-}
-
-static int (*const split_calls[])(void) = { split_drain, split_wait };
-
-/*
- * The call takes the only event or finds none. The child must say that it is one, and leave the
- * parent's descriptors.
- */
-TEST_LOOP(fork_at_any_instruction_of_a_call, 120, 4)
-{
-	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
-	int (*call)(void) = split_calls[_i % 2];
-	int count = _i / 2;
-	uint64_t now_ns = 0;
-	unsigned late = 0, stride = scaled(1) >= STRIDE ? 1 : STRIDE;
-	struct dice dice = dice_new((uint64_t)_i);
-
-	/* a sanitizer makes a call ten times as long */
-	if (sanitized())
-		return;
-	split = rig_manual(10);
-	expect_eq(pipe(go_on), 0);
-	expect_eq(sigaction(SIGTRAP, &action, NULL), 0);
-	for (long steps = (long)dice_below(&dice, stride);; steps += stride) {
-		int result;
-
-		expect_context("instruction", (uint64_t)steps, 0);
-		arm_and_expire(&split, &now_ns, (unsigned)count);
-		result = step_through(call, steps);
-		if (forked == 0)
-			_exit(result == -EOWNERDEAD ? 0 : result == count ? 1 : 2);
-		expect_eq(result, count);
-		if (forked < 0)
-			break;
-		arm_and_expire(&split, &now_ns, 1);
-		late += (unsigned)child_goes_on();
-		expect(fd_readable(timerhub_queue_fd(split.queue)));
-		expect_eq(drain_all(split.queue), 1);
-		expect(!fd_readable(timerhub_queue_fd(split.queue)));
-	}
-	expect_le(late, INSTRUCTIONS_LAST);
-	rig_close(&split);
-}
-
-#endif

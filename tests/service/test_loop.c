@@ -4,17 +4,15 @@
  * a loop is woken. tests/unit/test_loop.c has the laws in virtual time.
  */
 #include "forbid_system_calls.h"
+#include "refuse_calls.h"
 #include "rig.h"
 
 #include <timerhub_loop.h>
 
 #include <poll.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -161,6 +159,14 @@ static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout,
 	return 3;
 }
 
+static void expect_calls(struct timerhub_loop *of, struct timerhub_timeout *timeout, int result)
+{
+	expect_eq(timerhub_timeout_set(of, timeout, 1), result);
+	expect_eq(timerhub_timeout_set_at(of, timeout, 1), result);
+	expect_eq(timerhub_timeout_stop(of, timeout), result);
+	expect_eq(timerhub_timeout_remove(of, timeout), result);
+}
+
 TEST_LOOP(misuse_of_calls_is_answered, 20, ALARMS)
 {
 	struct item item, other;
@@ -172,35 +178,22 @@ TEST_LOOP(misuse_of_calls_is_answered, 20, ALARMS)
 	expect_eq(timerhub_timeout_add(loop, &other.timeout, NULL), -EINVAL);
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
-	/* not added, added twice, another loop's, NULL */
-	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_stop(loop, &other.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_remove(loop, &other.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_is_set(&other.timeout), 0);
-	expect_eq(timerhub_timeout_deadline(&other.timeout), NEVER);
 	item_add(&item);
 	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EEXIST);
 	expect_eq(timerhub_timeout_add(second, &item.timeout, on_item), -EEXIST);
-	expect_eq(timerhub_timeout_set(second, &item.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_set_at(second, &item.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_stop(second, &item.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_remove(second, &item.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_set(loop, NULL, 1), -EINVAL);
-	expect_eq(timerhub_timeout_set_at(loop, NULL, 1), -EINVAL);
-	expect_eq(timerhub_timeout_stop(loop, NULL), -EINVAL);
-	expect_eq(timerhub_timeout_remove(loop, NULL), -EINVAL);
-	expect_eq(timerhub_timeout_set(NULL, &item.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_set_at(NULL, &item.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_stop(NULL, &item.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_remove(NULL, &item.timeout), -EINVAL);
-	expect_eq(timerhub_timeout_set(NULL, &other.timeout, 1), -EINVAL);
-	expect_eq(timerhub_timeout_set(NULL, NULL, 1), -EINVAL);
+	expect_calls(loop, &other.timeout, -EINVAL);
+	expect_calls(second, &item.timeout, -EINVAL);
+	expect_calls(NULL, &item.timeout, -EINVAL);
+	expect_calls(NULL, &other.timeout, -EINVAL);
+	expect_calls(loop, NULL, -EINVAL);
+	expect_calls(NULL, NULL, -EINVAL);
 	expect_eq(timerhub_timeout_is_added(NULL), 0);
 	expect_eq(timerhub_timeout_is_added(&other.timeout), 0);
 	expect_eq(timerhub_timeout_is_added(&item.timeout), 1);
 	expect_eq(timerhub_timeout_is_set(NULL), 0);
+	expect_eq(timerhub_timeout_is_set(&other.timeout), 0);
 	expect_eq(timerhub_timeout_deadline(NULL), NEVER);
+	expect_eq(timerhub_timeout_deadline(&other.timeout), NEVER);
 	expect_eq(timerhub_loop_turn(NULL), -EINVAL);
 	expect_eq(timerhub_loop_fd(NULL), -EINVAL);
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
@@ -210,11 +203,9 @@ TEST_LOOP(misuse_of_calls_is_answered, 20, ALARMS)
 	expect_eq(timerhub_loop_due(loop), NEVER);
 	expect(timerhub_loop_queue(NULL) == NULL);
 	/* beyond the largest deadline */
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, NEVER), -ERANGE);
-	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - 1 - timerhub_loop_now(loop)),
 	          0);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
@@ -260,10 +251,7 @@ static void *stranger(void *argument)
 
 	memset(&mine, 0, sizeof(mine));
 	expect_eq(timerhub_timeout_add(loop, &mine.timeout, on_item), -EPERM);
-	expect_eq(timerhub_timeout_set(loop, &item->timeout, 1), -EPERM);
-	expect_eq(timerhub_timeout_set_at(loop, &item->timeout, 1), -EPERM);
-	expect_eq(timerhub_timeout_stop(loop, &item->timeout), -EPERM);
-	expect_eq(timerhub_timeout_remove(loop, &item->timeout), -EPERM);
+	expect_calls(loop, &item->timeout, -EPERM);
 	expect_eq(timerhub_loop_turn(loop), -EPERM);
 	expect_eq(timerhub_loop_settle(loop, NULL), -EPERM);
 	expect_eq(timerhub_loop_advance(loop, HOUR), -EPERM);
@@ -306,111 +294,6 @@ TEST_LOOP(another_thread_is_refused, 20, ALARMS)
 	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EEXIST);
 	expect_eq(timerhub_loop_advance(loop, HOUR), -EINVAL);
 	expect_eq(loop_refused(), 3 * STRANGERS_CALLS);
-	loop_end();
-}
-
-/* ---- the thread that a loop belongs to ---- */
-
-enum { BY_ADD, BY_TURN, BY_SETTLE, BY_ADVANCE, BY_ADOPT, BINDINGS };
-
-static void *first_user(void *how)
-{
-	static struct item item;
-
-	switch ((int)(intptr_t)how) {
-	case BY_ADD:
-		item_add(&item);
-		break;
-	case BY_TURN:
-		expect_eq(timerhub_loop_turn(loop), 0);
-		break;
-	case BY_SETTLE:
-		expect_eq(timerhub_loop_settle(loop, NULL), 0);
-		break;
-	case BY_ADVANCE:
-		expect_eq(timerhub_loop_advance(loop, 1), 0);
-		break;
-	default:
-		expect_eq(timerhub_loop_adopt(loop), 0);
-	}
-	expect_eq(timerhub_loop_turn(loop), 0);
-	return NULL;
-}
-
-/* Questions after the open do not make the loop main's. */
-TEST_LOOP(loop_belongs_to_its_first_user, 20, BINDINGS)
-{
-	struct timerhub_loop_config config = {
-		.size = sizeof(config),
-		.flags = _i == BY_ADVANCE ? TIMERHUB_LOOP_MANUAL : 0,
-	};
-	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
-	struct item item;
-	pthread_t thread;
-
-	memset(&item, 0, sizeof(item));
-	memset(&rig, 0, sizeof(rig));
-	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
-	if (_i != BY_ADVANCE)
-		expect_le(0, timerhub_loop_fd(loop));
-	expect(timerhub_loop_queue(loop) == NULL);
-	(void)timerhub_loop_now(loop);
-	expect_eq(timerhub_loop_update(loop), timerhub_loop_now(loop));
-	expect_eq(timerhub_loop_stats(loop, &stats), 0);
-	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 0);
-	expect_eq(timerhub_loop_timeout(loop), NEVER);
-	/* refused calls do not bind it either */
-	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, 1), -EINVAL);
-	thread_start(&thread, first_user, (void *)(intptr_t)_i);
-	thread_join(thread);
-	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EPERM);
-	expect_eq(timerhub_loop_turn(loop), -EPERM);
-	loop_end();
-}
-
-static void on_adopting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	on_item(of, timeout);
-	expect_eq(timerhub_loop_turn(of), -EBUSY);
-	expect_eq(timerhub_loop_adopt(of), -EBUSY);
-	expect_eq(timerhub_loop_settle(of, NULL), -EBUSY);
-	expect_eq(timerhub_loop_timeout(of), 0);
-}
-
-static void *former_owner(void *items)
-{
-	struct item *item = items;
-
-	for (unsigned i = 0; i < 3; i++)
-		item_add(&item[i]);
-	expect_eq(timerhub_timeout_set(loop, &item[0].timeout, HOUR), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_eq(timerhub_timeout_set(loop, &item[1].timeout, 0), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &item[2].timeout, 1), 0);
-	return NULL;
-}
-
-/* Its former thread ended with timeouts set, fresh and in the list. */
-TEST_LOOP(adopted_loop_goes_on, 20, ALARMS)
-{
-	struct item items[3];
-	pthread_t thread;
-
-	loop_begin(_i);
-	thread_start(&thread, former_owner, items);
-	thread_join(thread);
-	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 0), -EPERM);
-	expect_eq(timerhub_loop_adopt(loop), 0);
-	pass_ns(_i, 1000);
-	expect_eq(timerhub_loop_turn(loop), 2);
-	expect_eq(timerhub_timeout_is_set(&items[0].timeout), 1);
-	expect_eq(timerhub_timeout_remove(loop, &items[1].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[1].timeout, on_adopting), 0);
-	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, 0), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	thread_start(&thread, stranger, &items[0]);
-	thread_join(thread);
 	loop_end();
 }
 
@@ -492,129 +375,15 @@ TEST_LOOP(locked_loop_refuses_no_thread, 60, ALARMS)
 	loop_end();
 }
 
-static void *advance_locked(void *now_ns)
-{
-	expect_eq(timerhub_loop_advance(loop, (uint64_t)(uintptr_t)now_ns), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	return NULL;
-}
-
-/* With a time that threads give in turn. */
-TEST(locked_loop_may_be_manual, 20)
-{
-	struct item item;
-	pthread_t thread;
-
-	loop_begin_with(ALONE, TIMERHUB_LOOP_LOCKED | TIMERHUB_LOOP_MANUAL);
-	item_add(&item);
-	for (uint64_t i = 1; i <= 4; i++) {
-		expect_eq(timerhub_timeout_set(loop, &item.timeout, 10), 0);
-		thread_start(&thread, advance_locked, (void *)(uintptr_t)(i * 10));
-		thread_join(thread);
-		expect_eq(item.calls, i);
-	}
-	loop_end();
-}
-
-/* ---- the clock between turns ---- */
-
-/* The next turn must call the loop's only timeout. */
-static void expect_by_descriptor(const struct item *item)
-{
-	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	expect_eq(item->calls, 1);
-}
-
-/* As a socket's handler after a wait, with a deadline from now() or from update(). */
-TEST_LOOP(now_is_old_after_a_wait_and_update_is_not, 60, ALARMS)
-{
-	struct item item;
-	uint64_t began_ns, now_ns;
-
-	loop_begin(_i);
-	item_add(&item);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	began_ns = timerhub_loop_now(loop);
-	pass_ns(_i, SEC / 20);
-	expect_eq(timerhub_loop_now(loop), began_ns);
-	now_ns = timerhub_loop_update(loop);
-	expect_le(began_ns + SEC / 20, now_ns);
-	expect_eq(timerhub_loop_now(loop), now_ns);
-	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, now_ns + SEC / 50), 0);
-	expect_eq(timerhub_loop_settle(loop, NULL), 0);
-	expect_eq(item.calls, 0);
-	pass_ns(_i, SEC / 50);
-	expect_by_descriptor(&item);
-	expect_le(now_ns + SEC / 50, item.called_ns);
-	expect_eq(item.due_ns, now_ns + SEC / 50);
-	loop_end();
-}
-
 /* ---- fork ---- */
-
-static void forked_child(struct item *item, int alarm)
-{
-	struct timerhub_loop *mine;
-
-	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
-	expect_eq(timerhub_loop_settle(loop, NULL), -EOWNERDEAD);
-	expect_eq(timerhub_loop_fd(loop), -EOWNERDEAD);
-	expect_eq(timerhub_loop_timeout_ms(loop), 0);
-	if (alarm != ALONE) {
-		mine = NULL;
-		expect_eq(timerhub_loop_open(&mine, rig.hub, NULL), -EOWNERDEAD);
-		expect(mine == NULL);
-	}
-	expect_eq(timerhub_loop_advance(loop, HOUR), -EOWNERDEAD);
-	expect_eq(timerhub_timeout_stop(loop, &item->timeout), 1);
-	for (unsigned i = 0; i < 1000; i++)
-		expect_eq(timerhub_timeout_set(loop, &item->timeout, i), 0);
-	expect_eq(timerhub_timeout_remove(loop, &item->timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &item->timeout, on_item), -EOWNERDEAD);
-	expect_eq(timerhub_timeout_is_added(&item->timeout), 0);
-	timerhub_loop_close(loop);
-	expect_eq(item->timeout.owner, 0);
-	/* a loop of the child's own works */
-	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
-	rig.hub = NULL;
-	item_add(item);
-	expect_eq(timerhub_timeout_set(loop, &item->timeout, 0), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	timerhub_loop_close(loop);
-}
-
-TEST_LOOP(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS)
-{
-	struct item item;
-	pid_t child;
-
-	loop_begin(_i);
-	item_add(&item);
-	expect_le(0, timerhub_loop_fd(loop));
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		forked_child(&item, _i);
-		_exit(0);
-	}
-	child_ends_well(child);
-	pass_ns(_i, SEC / 50);
-	expect_by_descriptor(&item);
-	loop_end();
-}
-
-/* ---- a forked child goes on with the loop ---- */
 
 /* What a timeout of the forked loop is at the fork. */
 enum { FAR, SOON, FRESH, PAST, STOPPED, STATES };
 
 /* The parent's loop: the bits of the test's number. */
-enum { BY_ANOTHER_THREAD = 1, IS_POLLED = 2, IS_LOCKED = 4, IS_ON_WALL = 8, FORKED_LOOPS = 16 };
+enum { BY_ANOTHER_THREAD = 1, IS_POLLED = 2, IS_LOCKED = 4, IS_ON_WALL = 8 };
+/* How its child is made: the upper bits, of loops that are polled. */
+enum { BY_CLONE = 16, IS_NOT_WIPED = 32, FORKED_LOOPS = BY_CLONE + 3 };
 
 static void *set_for_fork(void *own)
 {
@@ -722,7 +491,7 @@ static void adopt_and_run(struct item *items, int kind)
 	run_adopted(items);
 	expect_eq(process_fd_count(), fds + 1);
 	expect_lt(0, timerhub_loop_timeout_ms(loop));
-	if (!is_locked) {
+	if (!is_locked && (kind & BY_CLONE) == 0) {
 		thread_start(&thread, stranger, &items[FAR]);
 		thread_join(thread);
 		expect_eq(loop_refused(), STRANGERS_CALLS);
@@ -755,110 +524,32 @@ static void parent_goes_on(struct item *items, int kind)
 	loop_end();
 }
 
+/* Where the kernel wipes no memory too; only fork() leaves ThreadSanitizer's threads right. */
 TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 {
 	struct item items[STATES];
+	int kind = _i < BY_CLONE ? _i : IS_POLLED | (_i - BY_CLONE + 1) * BY_CLONE;
+	bool by_clone = (kind & BY_CLONE) != 0;
 	pthread_t thread;
 	pid_t child;
 
-	forked_loop_begin(items, _i);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		threads_take_other_stacks();
-		(void)copy_may_change_only(items);
-		thread_start(&thread, copy_may_change_only, items);
-		thread_join(thread);
-		adopt_and_run(items, _i);
-		_exit(0);
-	}
-	child_ends_well(child);
-	parent_goes_on(items, _i);
-}
-
-static void refuse_wipes(int result)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
-	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
-	          0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
-/* By raw clone(2) (even), and where the kernel wipes no memory (2 and 3). */
-TEST_LOOP(fork_child_adopts_the_loop_however_made, 60, 4)
-{
-	struct item items[STATES];
-	pid_t child;
-
-	if (_i >= 2)
+	if ((kind & IS_NOT_WIPED) != 0)
 		refuse_wipes(EINVAL);
-	forked_loop_begin(items, IS_POLLED);
-	child = _i % 2 == 0 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+	forked_loop_begin(items, kind);
+	child = by_clone ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	expect_le(0, child);
 	if (child == 0) {
 		(void)copy_may_change_only(items);
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		run_adopted(items);
-		child_of_the_child_adopts(items);
+		if (!by_clone) {
+			threads_take_other_stacks();
+			thread_start(&thread, copy_may_change_only, items);
+			thread_join(thread);
+		}
+		adopt_and_run(items, kind);
 		_exit(0);
 	}
 	child_ends_well(child);
-	parent_goes_on(items, IS_POLLED);
-}
-
-/* Its time goes on from the parent's. */
-TEST(fork_child_adopts_a_manual_loop, 20)
-{
-	struct item item;
-	pid_t child;
-
-	loop_begin_with(ALONE, TIMERHUB_LOOP_MANUAL);
-	item_add(&item);
-	expect_eq(timerhub_loop_advance(loop, 100), 0);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, 50), 0);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		expect_eq(timerhub_loop_advance(loop, 150), -EOWNERDEAD);
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		expect_eq(timerhub_loop_now(loop), 100);
-		expect_eq(timerhub_loop_timeout(loop), 50);
-		expect_eq(timerhub_loop_advance(loop, 149), 0);
-		expect_eq(timerhub_loop_turn(loop), 0);
-		expect_eq(timerhub_loop_advance(loop, 150), 0);
-		expect_eq(timerhub_loop_turn(loop), 1);
-		expect_eq(timerhub_loop_fd(loop), -EINVAL);
-		_exit(0);
-	}
-	child_ends_well(child);
-	loop_end();
-}
-
-/* The child of a loop that nobody has used yet. */
-TEST(fork_child_adopts_an_unused_loop, 20)
-{
-	struct item item;
-	pid_t child;
-
-	loop_begin(ALONE);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		memset(&item, 0, sizeof(item));
-		expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EOWNERDEAD);
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		item_add(&item);
-		expect_eq(timerhub_timeout_set(loop, &item.timeout, 0), 0);
-		expect_eq(timerhub_loop_turn(loop), 1);
-		timerhub_loop_close(loop);
-		_exit(0);
-	}
-	child_ends_well(child);
-	loop_end();
+	parent_goes_on(items, kind);
 }
 
 /* A loop with a hub, whose owner thread the child lacks, whatever its kind. */
@@ -875,6 +566,7 @@ static void *copy_with_a_hub(void *own)
 TEST_LOOP(fork_child_of_a_loop_with_a_hub_may_free, 60, 4)
 {
 	struct item *items = calloc(STATES, sizeof(*items));
+	struct timerhub_loop *another = NULL;
 	pthread_t thread;
 	pid_t child;
 
@@ -886,6 +578,8 @@ TEST_LOOP(fork_child_of_a_loop_with_a_hub_may_free, 60, 4)
 	expect_le(0, child);
 	if (child == 0) {
 		threads_take_other_stacks();
+		expect_eq(timerhub_loop_open(&another, rig.hub, NULL), -EOWNERDEAD);
+		expect(another == NULL);
 		(void)copy_with_a_hub(items);
 		thread_start(&thread, copy_with_a_hub, items);
 		thread_join(thread);
@@ -1012,8 +706,6 @@ TEST(fork_while_another_thread_is_in_a_callback, 60)
 	loop_end();
 }
 
-/* ---- the descriptor and the timeout ---- */
-
 /* As an event loop does. Returns the number of callbacks. */
 static int block_and_turn(void)
 {
@@ -1021,105 +713,28 @@ static int block_and_turn(void)
 	return timerhub_loop_turn(loop);
 }
 
-TEST_LOOP(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS)
+/* Its callback sets the timeout to a delay of 0 again and again. */
+TEST_LOOP(each_turn_that_leaves_due_work_gives_an_edge, 60, ALARMS)
 {
-	const uint64_t delays_ns[] = { 0, 1, 1000, SEC / 1000, SEC / 30, SEC / 7 };
 	struct item item;
-	int fd;
+	int epoll_fd;
 
 	loop_begin(_i);
+	epoll_fd = edge_open(timerhub_loop_fd(loop));
 	item_add(&item);
-	fd = timerhub_loop_fd(loop);
-	expect_le(0, fd);
-	expect_eq(timerhub_loop_fd(loop), fd);
-	for (unsigned i = 0; i < COUNT_OF(delays_ns); i++) {
-		uint64_t set_ns = _i == ALONE ? monotonic_ns() : timerhub_now(rig.hub);
-		int count;
-
-		expect_context("delay", i, delays_ns[i]);
-		item.calls = 0;
-		expect(!fd_readable(fd));
-		expect_eq(timerhub_timeout_set(loop, &item.timeout, delays_ns[i]), 0);
-		for (count = timerhub_loop_turn(loop); count == 0; count = block_and_turn())
-			if (_i == WITH_MANUAL_HUB && timerhub_loop_timeout(loop) > 0)
-				pass_ns(_i, timerhub_loop_timeout(loop));
-		expect_eq(count, 1);
-		expect_eq(item.calls, 1);
-		expect_le(set_ns + delays_ns[i], item.called_ns);
-		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		/* for the loop's own kept timer */
-		if (fd_readable(fd))
-			expect_eq(timerhub_loop_turn(loop), 0);
-	}
-	loop_end();
-}
-
-TEST(descriptor_is_asked_for_late, 60)
-{
-	struct item item;
-
-	loop_begin(ALONE);
-	item_add(&item);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_by_descriptor(&item);
-	loop_end();
-}
-
-/* ---- edges ---- */
-
-static int edge_poller(void)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-
-	expect_le(0, epoll_fd);
-	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_loop_fd(loop), &event), 0);
-	return epoll_fd;
-}
-
-static void expect_edge(int epoll_fd)
-{
-	struct epoll_event event;
-
-	expect_eq(epoll_wait(epoll_fd, &event, 1, ARRIVES / 1000000), 1);
-}
-
-/*
- * _i: the alarm, and whether 1,000 are due, or one that its callback sets to a delay of 0 again and
- * again.
- */
-TEST_LOOP(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS)
-{
-	enum { COUNT = 1000 };
-	struct item *items = calloc(COUNT, sizeof(*items));
-	int alarm = _i % ALARMS, epoll_fd;
-	unsigned count = _i < ALARMS ? COUNT : 1, calls = 0;
-
-	expect(items);
-	loop_begin(alarm);
-	epoll_fd = edge_poller();
-	for (unsigned i = 0; i < count; i++) {
-		item_add(&items[i]);
-		items[i].is_chain = count == 1;
-		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, 1), 0);
-	}
-	pass_ns(alarm, COUNT);
-	while (calls < COUNT) {
-		int result = timerhub_loop_turn(loop);
-
-		expect_lt(0, result);
-		calls += (unsigned)result;
-		if (calls < COUNT)
-			expect_edge(epoll_fd);
-		if (calls < COUNT && calls % 2 == 0) {
+	item.is_chain = true;
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
+	pass_ns(_i, 1000);
+	for (unsigned turn = 1; turn <= 100; turn++) {
+		expect_eq(timerhub_loop_turn(loop), 1);
+		expect(edge_seen(epoll_fd, ARRIVES));
+		if (turn % 2 == 0) {
 			expect_eq(timerhub_loop_settle(loop, NULL), 0);
-			expect_edge(epoll_fd);
+			expect(edge_seen(epoll_fd, ARRIVES));
 		}
 	}
 	expect_eq(close(epoll_fd), 0);
 	loop_end();
-	free(items);
 }
 
 /* ---- quiet ---- */
@@ -1222,81 +837,27 @@ static void close_from_event(const struct timerhub_event *event)
 	timerhub_loop_close(loop);
 }
 
-static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+/* No other callback is called, of the queue or of a timeout. */
+TEST(close_in_a_callback_of_the_queue_ends_both, 20)
 {
-	(void)timeout;
-	counted++;
-	timerhub_loop_close(of);
-}
-
-/* In a callback of the queue (0) or of a timeout (1): no other is called. */
-TEST_LOOP(close_in_a_callback_ends_both, 20, 2)
-{
-	struct item items[4];
+	struct item item;
 
 	loop_begin(WITH_MANUAL_HUB);
 	counted = 0;
-	for (unsigned i = 0; i < COUNT_OF(items); i++) {
-		item_add(&items[i]);
-		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, 10 + i), 0);
-	}
-	if (_i == 0) {
-		for (unsigned i = 0; i < 5; i++)
-			expect_eq(timerhub_call(timerhub_loop_queue(loop), 10, close_from_event,
-			                        NULL, NULL),
-			          0);
-	} else {
-		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, close_from_timeout), 0);
-		expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
-	}
+	item_add(&item);
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 10), 0);
+	for (unsigned i = 0; i < 5; i++)
+		expect_eq(
+			timerhub_call(timerhub_loop_queue(loop), 10, close_from_event, NULL, NULL),
+			0);
 	pass_ns(WITH_MANUAL_HUB, 1000);
-	expect_eq(timerhub_loop_turn(loop) >= 1, 1);
+	expect_eq(timerhub_loop_turn(loop), 1);
 	expect_eq(counted, 1);
-	for (unsigned i = 0; i < COUNT_OF(items); i++) {
-		expect_eq(items[i].calls, 0);
-		expect_eq(items[i].timeout.owner, 0);
-	}
+	expect_eq(item.calls, 0);
+	expect_eq(item.timeout.owner, 0);
 	/* the loop's own too */
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
-}
-
-static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	close_from_timeout(of, timeout);
-	timerhub_close(rig.hub); /* NULL in a loop alone */
-	rig = (struct rig){ NULL, NULL };
-}
-
-/* A server that ends from a timeout closes its loop, then its hub. */
-TEST_LOOP(close_in_a_callback_of_loop_and_hub, 20, ALARMS)
-{
-	unsigned fds = process_fd_count();
-	struct item items[3];
-	int result;
-
-	for (unsigned round = 0; round < scaled(20); round++) {
-		loop_begin(_i);
-		counted = 0;
-		for (unsigned i = 0; i < COUNT_OF(items); i++) {
-			memset(&items[i], 0, sizeof(items[i]));
-			expect_eq(timerhub_timeout_add(loop, &items[i].timeout,
-			                               i == 1 ? close_hub_too : on_item),
-			          0);
-			expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
-		}
-		if (round % 2 == 0) /* a timerfd of its own */
-			expect_le(0, timerhub_loop_fd(loop));
-		pass_ns(_i, 1000);
-		result = timerhub_loop_turn(loop);
-		expect_eq(result, 2);
-		expect_eq(counted, 1);
-		for (unsigned i = 0; i < COUNT_OF(items); i++)
-			expect_eq(items[i].timeout.owner, 0);
-		expect_eq(items[2].calls, 0);
-	}
-	expect_eq(process_fd_count(), fds);
 }
 
 /* ---- open and close ---- */
@@ -1354,47 +915,6 @@ TEST(resources_that_are_refused_are_told, 20)
 	loop_end();
 }
 
-static void refuse(int call)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
-/* The filter comes after the loop has set its timerfd. _i: the clock. */
-TEST_LOOP(refused_timerfd_settime_is_told_by_each_turn, 20, 3)
-{
-	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
-	struct item item, chain;
-
-	memset(&rig, 0, sizeof(rig));
-	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
-	expect_le(0, timerhub_loop_fd(loop));
-	item_add(&item);
-	item_add(&chain);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	refuse(SCMP_SYS(timerfd_settime));
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	for (unsigned i = 0; i < 3; i++) {
-		expect_eq(timerhub_loop_turn(loop), -EPERM);
-		expect_le(timerhub_loop_timeout(loop), HOUR);
-	}
-	/* callbacks run, and what is left due is told again */
-	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
-	chain.is_chain = true;
-	expect_eq(timerhub_timeout_set(loop, &chain.timeout, 0), 0);
-	expect_eq(timerhub_loop_turn(loop), -EPERM);
-	expect_eq(item.calls, 1);
-	expect_eq(chain.calls, 1);
-	expect_eq(timerhub_loop_timeout(loop), 0);
-	expect_eq(timerhub_loop_turn(loop), -EPERM);
-	expect_eq(chain.calls, 2);
-	loop_end();
-}
-
 /* _i is 0: timerfd_create() is refused; 1: timerfd_settime() */
 TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 {
@@ -1406,7 +926,7 @@ TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	fds = process_fd_count();
-	refuse(_i == 0 ? SCMP_SYS(timerfd_create) : SCMP_SYS(timerfd_settime));
+	refuse_calls(_i == 0 ? SCMP_SYS(timerfd_create) : SCMP_SYS(timerfd_settime), EPERM);
 	for (unsigned i = 0; i < 3; i++)
 		expect_eq(timerhub_loop_fd(loop), -EPERM);
 	expect_eq(process_fd_count(), fds);

@@ -61,23 +61,6 @@ TEST(never_early_with_spin, 60)
 	rig_close(&rig);
 }
 
-TEST(never_early_periodic_real, 60)
-{
-	struct rig rig = rig_open(4);
-	uint64_t first_ns = monotonic_ns() + MS;
-	uint64_t periods = 0;
-
-	arm(rig.queue,
-	    SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = first_ns, .interval_ns = 300 * US + 1));
-	while (periods < 300) {
-		struct timerhub_event event = take_one(rig.queue);
-
-		periods += event.count;
-		expect_cmp(monotonic_ns(), >=, first_ns + (periods - 1) * (300 * US + 1));
-	}
-	rig_close(&rig);
-}
-
 static void ignore_signal(int signal)
 {
 	(void)signal;

@@ -9,15 +9,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,21 +43,11 @@ TEST(owner_is_named, 60)
 		expect_eq(thread_find(got), 0);
 		rig = open_named(cases[i].asked);
 		expect(thread_find(got) != 0);
+		expect_eq(timerhub_owner_tid(rig.hub), thread_find(got));
 		expect_eq(process_thread_count(), threads + 1);
 		rig_close(&rig);
 		process_settles_at_threads(threads);
 	}
-}
-
-TEST(owner_is_not_there_on_a_manual_hub, 30)
-{
-	unsigned threads = process_threads_at_rest();
-	struct rig rig = rig_manual(4);
-
-	expect_eq(process_thread_count(), threads);
-	expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_AUTO);
-	expect_eq(stats_of(rig.hub).owner_wakeups, 0);
-	rig_close(&rig);
 }
 
 /* The kernel kills the process if a thread blocks a signal that its own instruction raises. */
@@ -93,62 +80,6 @@ TEST_LOOP(owner_blocks_all_signals_but_faults, 30, 2)
 
 		expect(reserved || (blocked >> (signal - 1) & 1) != is_fault(signal));
 	}
-	rig_close(&rig);
-}
-
-static struct {
-	_Atomic(char *) begin;
-	atomic_size_t bytes;
-	atomic_int faults, tid;
-} withheld;
-
-/* Takes away the statistics of an observable hub, which the owner writes at each wake. */
-static void withhold_statistics(void)
-{
-	unsigned long begin, end;
-	char line[300];
-	FILE *maps = fopen("/proc/self/maps", "re");
-
-	expect(maps);
-	while (!withheld.begin && fgets(line, sizeof(line), maps))
-		if (strstr(line, "memfd:timerhub") && sscanf(line, "%lx-%lx", &begin, &end) == 2) {
-			withheld.begin = (char *)begin;
-			withheld.bytes = end - begin;
-		}
-	(void)fclose(maps);
-	expect(withheld.begin);
-	expect_eq(mprotect(withheld.begin, withheld.bytes, PROT_NONE), 0);
-}
-
-static void give_back(int signal)
-{
-	(void)signal;
-	(void)mprotect(withheld.begin, withheld.bytes, PROT_READ | PROT_WRITE);
-	withheld.tid = (int)syscall(SYS_gettid);
-	withheld.faults++;
-}
-
-/* The owner touches memory that is not there: the program's handler runs, and may mend it. */
-TEST(owner_faults_run_the_process_handler, 30)
-{
-	const struct sigaction action = { .sa_handler = give_back };
-	struct rig rig = rig_open_config(
-		(struct timerhub_config){ .timers_max = 64, .flags = TIMERHUB_OBSERVABLE });
-	int owner = timerhub_owner_tid(rig.hub);
-	uint64_t until_ns;
-
-	expect_eq(sigaction(SIGSEGV, &action, NULL), 0);
-	for (unsigned i = 0; i < 60;
-	     i++) /* the owner wakes again and again, however slow this is */
-		arm_after(rig.queue, (i + 1) * 50 * MS, i);
-	until_ns = monotonic_ns() + ARRIVES;
-	withhold_statistics();
-	while (withheld.faults == 0)
-		expect(monotonic_ns() < until_ns);
-	expect_eq(withheld.tid, owner);
-	for (unsigned i = 0; i < 3; i++)
-		expect_eq(take_one(rig.queue).data, i);
-	expect_eq(withheld.faults, 1);
 	rig_close(&rig);
 }
 
@@ -203,38 +134,6 @@ TEST(owner_leaves_the_process_signals_alone, 30)
 	expect_signals_as(&before);
 }
 
-static volatile sig_atomic_t alarms;
-static volatile sig_atomic_t strange_thread;
-static pthread_t main_thread;
-
-static void note_alarm(int signal)
-{
-	(void)signal;
-	alarms++;
-	if (!pthread_equal(pthread_self(), main_thread))
-		strange_thread = 1;
-}
-
-/* They reach the program's own thread, however often the owner runs. */
-TEST(owner_takes_no_signal_from_the_program, 60)
-{
-	struct sigaction action = { .sa_handler = note_alarm };
-	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
-	struct rig rig = rig_open(64);
-
-	main_thread = pthread_self();
-	expect_eq(sigaction(SIGALRM, &action, NULL), 0);
-	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
-	for (unsigned i = 0; alarms < 50; i++) {
-		arm_after(rig.queue, i % 30 * 10 * US, i);
-		take_one(rig.queue);
-	}
-	storm = (struct itimerval){ 0 };
-	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
-	expect_eq(strange_thread, 0);
-	rig_close(&rig);
-}
-
 /* Pinned to each CPU of the process in turn, or free on all. */
 TEST(owner_runs_where_it_was_told, 60)
 {
@@ -262,17 +161,6 @@ TEST(owner_runs_where_it_was_told, 60)
 	expect(CPU_EQUAL(&got, &allowed));
 	expect_eq(sched_getaffinity(0, sizeof(got), &got), 0);
 	expect(CPU_EQUAL(&got, &allowed));
-	rig_close(&rig);
-}
-
-TEST(owner_sleeps_as_it_was_told, 30)
-{
-	struct rig rig = rig_open(4);
-
-	if (sleeper_asked() != TIMERHUB_SLEEPER_AUTO)
-		expect_eq(stats_of(rig.hub).sleeper, sleeper_asked());
-	else
-		expect(stats_of(rig.hub).sleeper != TIMERHUB_SLEEPER_AUTO);
 	rig_close(&rig);
 }
 
@@ -575,9 +463,15 @@ static _Noreturn void open_in_a_cpuset(bool pinned, const char *wide, unsigned w
 	_exit(EXIT_SUCCESS);
 }
 
-/* A container gets more CPUs while it runs: its main thread may use them, and so may the owner. */
-static void widen(bool pinned, const char *narrow, const char *wide, unsigned wide_count)
+/*
+ * A container gets more CPUs while it runs: its main thread may use them, and so may the owner. In
+ * the second run the worker that opens the hub has a mask of its own, which the owner does not
+ * keep.
+ */
+TEST_LOOP(owner_follows_a_widened_cpuset, 60, 2)
 {
+	static const char *const cpus[] = { "0", "0-1", "0-2" };
+	unsigned wide_count = (unsigned)_i + 2;
 	int status;
 	pid_t child;
 
@@ -585,26 +479,15 @@ static void widen(bool pinned, const char *narrow, const char *wide, unsigned wi
 		printf("skipped: this machine has fewer than %u processors\n", wide_count);
 		return;
 	}
-	cpuset_make(wide);
-	expect(cpuset_write("cpuset.cpus", narrow));
+	cpuset_make(cpus[_i + 1]);
+	expect(cpuset_write("cpuset.cpus", cpus[_i]));
 	child = fork();
 	expect_cmp(child, >=, 0);
 	if (child == 0)
-		open_in_a_cpuset(pinned, wide, wide_count);
+		open_in_a_cpuset(_i == 1, cpus[_i + 1], wide_count);
 	expect_eq(waitpid(child, &status, 0), child);
 	cpuset_remove();
 	expect_eq(status, 0);
-}
-
-TEST(owner_follows_a_widened_cpuset, 60)
-{
-	widen(false, "0", "0-1", 2);
-}
-
-/* The worker that opens the hub has a mask of its own, which the owner does not keep. */
-TEST(owner_of_a_pinned_worker_follows_a_widened_cpuset, 60)
-{
-	widen(true, "0-1", "0-2", 3);
 }
 
 /* A mask that is set stays when a cpuset is widened (since Linux 6.2). */
@@ -618,22 +501,4 @@ TEST(owner_like_its_opener_sets_no_mask, 30)
 	thread_start(&worker, open_hub, NULL);
 	thread_join(worker);
 	rig_close(&opener.rig);
-}
-
-TEST(owner_tid_is_that_of_the_thread, 30)
-{
-	struct rig rig = rig_open_config(
-		(struct timerhub_config){ .timers_max = 4, .thread_name = "tid-test" });
-	struct rig manual = rig_manual(4);
-	pid_t child;
-
-	expect_eq(timerhub_owner_tid(rig.hub), thread_find("tid-test"));
-	expect_eq(timerhub_owner_tid(manual.hub), -EINVAL);
-	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
-	child = fork();
-	if (child == 0)
-		_exit(timerhub_owner_tid(rig.hub) == -EOWNERDEAD ? 0 : 1);
-	child_ends_well(child);
-	rig_close(&manual);
-	rig_close(&rig);
 }

@@ -26,21 +26,6 @@ TEST(stats_of_a_new_hub_are_zero, 30)
 	rig_close(&rig);
 }
 
-TEST(stats_of_lateness_are_of_signal_time, 30)
-{
-	for (unsigned bit = 0; bit < 60; bit++) {
-		struct rig rig = rig_manual(4);
-		struct timerhub_stats stats;
-
-		arm_after(rig.queue, 1024, 0);
-		advance(rig.hub, 1024 + (UINT64_C(1) << bit));
-		stats = stats_of(rig.hub);
-		expect_eq(stats.lateness[bit], 1);
-		expect_eq(lateness_total(&stats), 1);
-		rig_close(&rig);
-	}
-}
-
 /* Each returns the number of events. */
 static int take_by_drain(struct timerhub_queue *queue)
 {
@@ -104,23 +89,6 @@ TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30)
 	advance(rig.hub, 1000);
 	expect_eq(timerhub_dispatch(rig.queue, 8), 3);
 	expect_eq(stats_of(rig.hub).delivery_lateness[0], 3);
-	rig_close(&rig);
-}
-
-/* Also of those that one signal announces. */
-TEST(stats_of_lateness_are_of_each_event, 30)
-{
-	struct rig rig = rig_manual(64);
-	struct timerhub_stats stats;
-
-	for (unsigned bit = 10; bit < 60; bit++)
-		arm_at(rig.queue, (UINT64_C(1) << 60) - (UINT64_C(1) << bit), bit);
-	advance(rig.hub, UINT64_C(1) << 60);
-	stats = stats_of(rig.hub);
-	for (unsigned bit = 10; bit < 60; bit++)
-		expect_eq(stats.lateness[bit], 1);
-	expect_eq(lateness_total(&stats), 50);
-	expect_eq(stats.queue_signals, 1);
 	rig_close(&rig);
 }
 
@@ -193,17 +161,5 @@ TEST(stats_of_refused_arms_never_fall_below_zero, 120)
 	stats = stats_of(rig.hub);
 	expect_eq(stats.armed, 100);
 	expect_eq(stats.cancelled, 0);
-	rig_close(&rig);
-}
-
-TEST(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken, 30)
-{
-	struct rig rig = rig_manual(4);
-	struct timerhub_spec specs[5];
-
-	for (unsigned i = 0; i < COUNT_OF(specs); i++)
-		specs[i] = (struct timerhub_spec){ .size = sizeof(specs[i]), .expires_ns = HOUR };
-	expect_eq(timerhub_arm_many(rig.queue, specs, COUNT_OF(specs), NULL), -EAGAIN);
-	expect_eq(stats_of(rig.hub).live_max, 0);
 	rig_close(&rig);
 }

@@ -2,14 +2,12 @@
 /*
  * Law 9 for a program's io_uring, plain and deferred (IORING_SETUP_DEFER_TASKRUN), that polls a
  * queue's eventfd by timerhub_uring.h: nothing is lost when the poll ends, or ring or queue is
- * closed. Manual hubs count completions; with an owner a lost one hangs.
+ * closed. Manual hubs count completions.
  */
 #include "rig.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <timerhub_loop.h>
 #include <timerhub_uring.h>
 #include <unistd.h>
 
@@ -163,21 +161,6 @@ TEST_LOOP(poll_completes_again_when_some_are_left, 30, COUNT_OF(kinds))
 	rig_close_polled(&rig, &ring);
 }
 
-TEST_LOOP(poll_completes_at_once_if_events_wait, 30, COUNT_OF(kinds))
-{
-	struct rig rig = rig_manual(64);
-	struct io_uring ring;
-
-	now_ns = 0;
-	ring_open(&ring, _i);
-	arm_and_expire(&rig, &now_ns, 3);
-	ring_poll(&ring, rig.queue);
-	expect_eq(ring_take(&ring), 1);
-	expect_eq(take_up_to(rig.queue, 64), 3);
-	expect_eq(ring_take(&ring), 0);
-	rig_close_polled(&rig, &ring);
-}
-
 /* Two rings poll one queue; the cancelled poll reports its end, the other goes on. */
 TEST_LOOP(cancelled_poll_ends_and_the_fd_goes_on, 30, COUNT_OF(kinds))
 {
@@ -291,42 +274,6 @@ TEST_LOOP(closed_queue_leaves_a_silent_poll, 30, COUNT_OF(kinds))
 	rig_close_polled(&rig, &ring);
 }
 
-static void set_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
-}
-
-/* A multishot poll knows edges only. */
-TEST_LOOP(poll_completes_after_each_turn_that_leaves_due_work, 30, COUNT_OF(kinds))
-{
-	struct timerhub_timeout timeout = { .owner = 0 };
-	struct io_uring_sqe *sqe;
-	struct io_uring_cqe *cqe;
-	struct timerhub_loop *loop;
-	struct io_uring ring;
-
-	ring_open(&ring, _i);
-	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
-	sqe = ring_request(&ring, ON_OTHER);
-	io_uring_prep_poll_multishot(sqe, timerhub_loop_fd(loop), POLLIN);
-	io_uring_sqe_set_data64(sqe, ON_OTHER);
-	expect_eq(io_uring_submit(&ring), 1);
-	expect_eq(timerhub_timeout_add(loop, &timeout, set_again), 0);
-	expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
-	for (unsigned turn = 0; turn < 100; turn++) {
-		struct __kernel_timespec limit = { .tv_sec = ARRIVES / 1000000000 };
-
-		expect_eq(timerhub_loop_turn(loop), 1);
-		expect_eq(io_uring_wait_cqe_timeout(&ring, &cqe, &limit), 0);
-		expect_eq(cqe->res, POLLIN);
-		io_uring_cqe_seen(&ring, cqe);
-		while (io_uring_peek_cqe(&ring, &cqe) == 0)
-			io_uring_cqe_seen(&ring, cqe);
-	}
-	timerhub_loop_close(loop);
-	io_uring_queue_exit(&ring);
-}
-
 TEST_LOOP(poll_of_no_queue_is_refused, 30, COUNT_OF(kinds))
 {
 	struct rig rig = rig_manual(4);
@@ -340,144 +287,4 @@ TEST_LOOP(poll_of_no_queue_is_refused, 30, COUNT_OF(kinds))
 	ring_poll(&ring, NULL);
 	ring_ends(&ring, -EBADF);
 	rig_close_polled(&rig, &ring);
-}
-
-TEST_LOOP(forked_child_leaves_the_poll_to_its_parent, 30, COUNT_OF(kinds))
-{
-	struct io_uring ring;
-	struct rig rig = rig_polled(&ring, _i);
-	pid_t child;
-
-	arm_and_expire(&rig, &now_ns, 1);
-	expect_eq(ring_take(&ring), 1);
-	child = fork();
-	if (child == 0) {
-		timerhub_close(rig.hub);
-		_exit(0);
-	}
-	child_ends_well(child);
-	expect_eq(ring_take(&ring), 0);
-	expect_eq(take_up_to(rig.queue, 64), 1);
-	arm_and_expire(&rig, &now_ns, 1);
-	expect_eq(ring_take(&ring), 1);
-	rig_close_polled(&rig, &ring);
-}
-
-/* ---- with an owner thread, where a lost completion is a hang ---- */
-
-enum { WANTED_MAX = 1 << 16 };
-static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* number of taken events. The index is the timer's data. */
-static atomic_uint taken;
-
-static void race_begin(unsigned count)
-{
-	wanted = scaled(count) < WANTED_MAX ? scaled(count) : WANTED_MAX;
-	atomic_store(&taken, 0);
-	for (unsigned i = 0; i < wanted; i++)
-		atomic_store(&seen[i], 0);
-}
-
-static void *arm_singly(void *arg)
-{
-	struct rig *rig = arg;
-	struct dice dice = dice_new(1);
-
-	for (unsigned i = 0; i < wanted; i++) {
-		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
-		if (dice_below(&dice, 8) == 0)
-			sleep_ns(dice_magnitude(&dice, 18));
-	}
-	return NULL;
-}
-
-static void take_singly(struct timerhub_queue *queue, unsigned max)
-{
-	struct timerhub_event events[64];
-	int count = timerhub_drain(queue, events, max);
-
-	expect_cmp(count, >=, 0);
-	for (int i = 0; i < count; i++)
-		expect_eq(atomic_fetch_add(&seen[events[i].data], 1), 0);
-	atomic_fetch_add(&taken, (unsigned)count);
-}
-
-static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
-{
-	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
-		                             .tv_nsec = (int64_t)(timeout_ns % SEC) };
-	struct io_uring_cqe *cqe;
-	unsigned head, count = 0;
-	bool ended = false;
-	int result;
-
-	do
-		result = io_uring_wait_cqe_timeout(ring, &cqe, &timeout);
-	while (result == -EINTR);
-	if (result == -ETIME)
-		return 0;
-	expect_eq(result, 0);
-	io_uring_for_each_cqe (ring, head, cqe) {
-		expect(cqe->user_data == ON_QUEUE);
-		expect_eq(cqe->res, POLLIN);
-		ended |= timerhub_uring_ended(cqe);
-		count++;
-	}
-	io_uring_cq_advance(ring, count);
-	if (ended)
-		ring_poll(ring, queue);
-	return count;
-}
-
-/* One event at a time, and leaves the rest. */
-static void *drain_singly(void *arg)
-{
-	struct rig *rig = arg;
-
-	while (atomic_load(&taken) < wanted)
-		if (fd_readable_within(timerhub_queue_fd(rig->queue), MS))
-			take_singly(rig->queue, 1);
-	return NULL;
-}
-
-/* Takes at most `max` at each completion, beside `others` threads. */
-static void run_loop(int kind, unsigned max, unsigned others)
-{
-	struct rig rig = rig_open(0);
-	struct io_uring ring;
-	pthread_t armer, drainers[2];
-
-	race_begin(others > 0 ? 4000 : 3000);
-	ring_open(&ring, kind);
-	ring_poll(&ring, rig.queue);
-	for (unsigned i = 0; i < others; i++)
-		thread_start(&drainers[i], drain_singly, &rig);
-	thread_start(&armer, arm_singly, &rig);
-	while (atomic_load(&taken) < wanted) {
-		unsigned count = ring_sleep(&ring, rig.queue, others > 0 ? 10 * MS : ARRIVES);
-
-		expect(count > 0 || others > 0);
-		if (count > 0)
-			take_singly(rig.queue, max);
-	}
-	thread_join(armer);
-	for (unsigned i = 0; i < others; i++)
-		thread_join(drainers[i]);
-	expect_empty(rig.queue);
-	rig_close_polled(&rig, &ring);
-}
-
-TEST_LOOP(loop_sees_each_expiry_once, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 64, 0);
-}
-
-TEST_LOOP(loop_sees_each_expiry_once_of_those_that_it_left, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 1, 0);
-}
-
-TEST_LOOP(loop_and_other_consumers_see_each_expiry_once, 60, COUNT_OF(kinds))
-{
-	run_loop(_i, 2, 2);
 }

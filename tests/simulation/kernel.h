@@ -27,6 +27,7 @@ struct kernel {
 	uint32_t fail_one_in;
 	/* one call in so many is refused by kernel_denies(); 0: none */
 	uint32_t refuse_one_in;
+	uint64_t jumps_told; /* how often the owner's timerfd has told that the clock was set */
 	/* requests for memory, descriptors or threads until one fails; 0: none */
 	unsigned refuse_after;
 	bool ring_counts_iowait; /* the simulated kernel is older than Linux 6.15 */

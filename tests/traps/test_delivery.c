@@ -1,11 +1,182 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A consumer or the owner is stopped between two steps of a delivery, where the simulation may not
- * find the fault. On a manual hub, the thread that advances the hub is the owner.
+ * find the fault, as if the kernel had preempted it; it stays so until the test releases it. On a
+ * manual hub, the thread that advances the hub is the owner. If the library is built with
+ * TIMERHUB_TEST_POINTS, it calls a hook at the points listed in lib/base/test_point.h.
  */
-#include "stopped_thread.h"
+#include "rig.h"
 
+#include <stdatomic.h>
+
+#include "base/test_point.h"
 #include "hub/hub.h"
+
+/* ---- threads that stop ---- */
+
+enum deed_kind { ARM, REARM, DRAIN, WAIT, ADVANCE, STOP };
+
+/* The library call that a stopped thread makes. */
+struct deed {
+	enum deed_kind what;
+	struct timerhub_queue *queue;
+	struct timerhub *hub;
+	timerhub_timer timer; /* timer to re-arm; for ARM, the armed timer */
+	uint64_t at_ns;       /* absolute deadline, new time (ADVANCE) or timeout (WAIT) */
+	unsigned max;         /* largest number of events to take; used by DRAIN and WAIT */
+	int result;
+	struct timerhub_event events[8];
+};
+
+struct stopped_thread {
+	struct deed deed; /* the test reads deed.result after stopped_thread_finish() */
+	pthread_t thread;
+	atomic_int stop_at; /* test point (enum test_point) at which the thread stops, or NOWHERE */
+	atomic_bool stopped;  /* true while the thread is stopped */
+	atomic_bool released; /* true if the thread may continue */
+	atomic_bool over;     /* true if the library call has returned */
+};
+
+#define NOWHERE (-1)
+#define POLL_NS (20 * US)
+
+/* The stopped_thread that the calling thread runs, or NULL if the tests do not stop this thread. */
+static _Thread_local struct stopped_thread *self;
+
+static void hook(enum test_point point)
+{
+	if (!self || atomic_load(&self->stop_at) != (int)point)
+		return;
+	atomic_store(&self->stop_at, NOWHERE);
+	atomic_store(&self->stopped, true);
+	while (!atomic_load(&self->released))
+		sleep_ns(POLL_NS);
+	atomic_store(&self->released, false);
+}
+
+static __attribute__((constructor)) void hook_install(void)
+{
+	test_point_hook = hook;
+}
+
+static void deed_do(struct deed *deed)
+{
+	struct timerhub_spec spec =
+		SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = deed->at_ns, .data = 'A');
+
+	switch (deed->what) {
+	case ARM:
+		deed->result = timerhub_arm(deed->queue, &spec, &deed->timer);
+		break;
+	case REARM:
+		deed->result =
+			timerhub_rearm(deed->hub, deed->timer, deed->at_ns, TIMERHUB_ABSOLUTE);
+		break;
+	case DRAIN:
+		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
+		break;
+	case WAIT:
+		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
+		break;
+	case ADVANCE:
+		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
+		break;
+	case STOP:
+		timerhub_queue_stop(deed->queue);
+		break;
+	}
+}
+
+static void *stopped_thread_main(void *arg)
+{
+	self = arg;
+	deed_do(&self->deed);
+	atomic_store(&self->over, true);
+	return NULL;
+}
+
+/* Waits until the thread has stopped at its test point, or until its call has returned. */
+static void wait_stopped_or_over(const struct stopped_thread *held)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (!atomic_load(&held->stopped) && !atomic_load(&held->over)) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(POLL_NS);
+	}
+}
+
+/*
+ * Starts a thread that makes the library call, and returns when the thread has stopped at the
+ * point.
+ */
+static void stopped_thread_start(struct stopped_thread *held, enum test_point point)
+{
+	atomic_store(&held->stop_at, (int)point);
+	thread_start(&held->thread, stopped_thread_main, held);
+	wait_stopped_or_over(held);
+	/* if false, the thread has never reached its test point */
+	expect(atomic_load(&held->stopped));
+}
+
+/*
+ * Lets the stopped thread continue, and returns when the thread has stopped at this point or
+ * finished its call.
+ */
+static void stopped_thread_go_on_if_it_comes(struct stopped_thread *held, enum test_point point)
+{
+	atomic_store(&held->stopped, false);
+	atomic_store(&held->stop_at, (int)point);
+	atomic_store(&held->released, true);
+	wait_stopped_or_over(held);
+}
+
+/* Lets the stopped thread continue, and waits until its library call has returned. */
+static void stopped_thread_finish(struct stopped_thread *held)
+{
+	atomic_store(&held->released, true);
+	thread_join(held->thread);
+}
+
+/* ---- what a manual hub delivers ---- */
+
+static timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns,
+                                   uint64_t data)
+{
+	return arm(rig->queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = at_ns,
+	                            .interval_ns = interval_ns, .data = data));
+}
+
+static struct timerhub_event expect_event(struct rig *rig, uint64_t data)
+{
+	struct timerhub_event event = take_one(rig->queue);
+
+	expect_eq(event.data, data);
+	return event;
+}
+
+static bool queue_readable(const struct timerhub_queue *queue)
+{
+	return fd_readable(timerhub_queue_fd(queue));
+}
+
+static void expect_nothing(const struct rig *rig)
+{
+	expect_empty(rig->queue);
+	expect(!queue_readable(rig->queue));
+}
+
+/*
+ * Expects that a manual hub announces the time `at_ns`. The event with this data must come at this
+ * time, and no event earlier.
+ */
+static void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns)
+{
+	advance(rig->hub, at_ns - 1);
+	expect_nothing(rig);
+	advance(rig->hub, at_ns);
+	expect_eq(expect_event(rig, data).expires_ns, at_ns);
+}
 
 static struct stopped_thread stopped_thread_of(struct rig *rig, enum deed_kind what)
 {
@@ -26,9 +197,8 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 /* ---- a claimed timer ---- */
 
 /*
- * Thread A has claimed a timer, and is stopped before or after its push. Thread B then re-arms the
- * timer, or cancels it and arms another in its slot. B's call has returned, so its deadline is kept
- * though A never goes on.
+ * Thread A has claimed a timer, and is stopped before or after its push. Thread B re-arms it, or
+ * cancels it and arms another in its slot: that deadline is kept though A never goes on.
  */
 static void check_claimed(enum deed_kind what, enum test_point point, uint64_t b_ns, bool reuse)
 {
@@ -94,10 +264,7 @@ TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60)
 	rig_close(&rig);
 }
 
-/*
- * One of two waiters is stopped before it sleeps. An event wakes both waiters. The waiter that is
- * not stopped must get the event.
- */
+/* The event wakes both. */
 TEST(stopped_waiter_does_not_take_the_wake_of_another, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -126,10 +293,7 @@ TEST(stopped_waiter_does_not_take_the_wake_of_another, 60)
 
 /* ---- periodic timers ---- */
 
-/*
- * Expects five periods of the timer, beginning with period k. Period k is due at `first_ns` + k *
- * `interval_ns`.
- */
+/* Expects five periods, from the k-th on. */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
 	for (uint64_t end = k + 5; k < end; k++)
@@ -137,10 +301,8 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 }
 
 /*
- * A consumer has read that a timer's expiry is pending, and has not read the timer's deadline.
- * Before the consumer reads the deadline, the timer is re-armed. The timer may expire again before
- * the delivery. The push claim of the first re-arm stays set during the whole test. A later re-arm
- * therefore leaves the state word of the pair unchanged.
+ * A consumer has read that the expiry is pending, and not yet the deadline, which a re-arm changes.
+ * The claim of the first re-arm stays set all the time, so the second leaves the state as it is.
  */
 TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 {
@@ -168,10 +330,7 @@ TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 
 /* ---- the owner between reading, pair and outbox ---- */
 
-/*
- * The owner has set the timer PENDING, and has not put its handle into a queue. Before the owner
- * puts the handle into the queue, the timer is cancelled, and another timer takes its slot.
- */
+/* The owner has set it PENDING. Another timer takes its slot. */
 TEST(law_3_cancel_before_the_owner_publishes, 60)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
@@ -197,11 +356,10 @@ TEST(law_3_cancel_before_the_owner_publishes, 60)
 }
 
 /*
- * The owner has just changed the phase of a periodic timer to PENDING. The outbox still has a
- * handle from an earlier expiry, which a re-arm has withdrawn. By this old handle a consumer
- * delivers the timer's period. The queue closes before the owner finds the queue by its index. The
- * owner must still schedule the slot, because the slot's next timer may take over this schedule
- * entry.
+ * The owner has just set a periodic timer PENDING, and a consumer delivers this period by the
+ * handle of an earlier expiry, which a re-arm has withdrawn. The queue closes before the owner
+ * finds it by its index. The owner must still schedule the slot, because its next timer may take
+ * over the entry.
  */
 TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60)
 {
@@ -251,10 +409,7 @@ TEST(stop_is_seen_by_a_wait_about_to_block, 60)
 	}
 }
 
-/*
- * The thread that stops the queue is itself stopped halfway through timerhub_queue_stop(). The
- * waiter returns before timerhub_queue_stop() wakes the waiter, so the wake reaches no thread.
- */
+/* The waiter returns before the stop wakes it, so the wake reaches no thread. */
 TEST(stop_half_done_is_a_stop, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -269,9 +424,8 @@ TEST(stop_half_done_is_a_stop, 60)
 }
 
 /*
- * Fills the queue with withdrawn expiries and one valid expiry. The owner removes the stale
- * handles. The owner therefore takes all handles out of the outbox, and is stopped before it puts
- * the valid handle back.
+ * Fills the queue with withdrawn expiries and a valid one. To remove the stale handles the owner
+ * takes all out of the outbox, and is stopped before it puts the valid one back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {
@@ -291,10 +445,6 @@ static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owne
 	stopped_thread_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
-/*
- * The owner has taken all handles out of the outbox, and is stopped. A drain then finds no event.
- * After the owner has put the valid handle back, the fd must become readable.
- */
 TEST(law_9_what_the_owner_puts_back_is_told_again, 60)
 {
 	struct rig rig = rig_manual(8);
@@ -312,8 +462,8 @@ TEST(law_9_what_the_owner_puts_back_is_told_again, 60)
 }
 
 /*
- * The owner has made the fd readable, and is stopped before it records that. A drain that finds no
- * event must clear the fd: the kernel may give the owner's CPU to the consumer that the fd woke.
+ * The owner is stopped before it records that it has rung: the kernel may give its CPU to the
+ * consumer that the fd woke.
  */
 TEST(law_9_drain_clears_what_a_stopped_owner_has_rung, 60)
 {
@@ -335,11 +485,6 @@ TEST(law_9_drain_clears_what_a_stopped_owner_has_rung, 60)
 	rig_close(&rig);
 }
 
-/*
- * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
- * on the queue sleeps for a moment and checks the queue again. The waiting thread must leave no
- * event in the queue.
- */
 TEST(stop_leaves_nothing_that_the_owner_puts_back, 60)
 {
 	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };

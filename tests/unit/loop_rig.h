@@ -25,11 +25,6 @@ static inline void loop_rig_move(struct timerhub_loop *loop, uint64_t now_ns)
 		expect(clock_set(&loop->clock, now_ns));
 }
 
-static inline uint64_t loop_rig_now_ns(const struct timerhub_loop *loop)
-{
-	return loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
-}
-
 /* Opens a loop at the time `now_ns`. */
 static inline struct timerhub_loop *loop_rig_open_kind(enum loop_rig_kind kind,
                                                        uint32_t timeouts_max, uint64_t now_ns)

@@ -5,7 +5,6 @@
  */
 #include "harness.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -107,21 +106,6 @@ TEST(takes_are_counted_beyond_their_bits, 60)
 	arena_close(&arena);
 }
 
-TEST(slots_put_back_are_used_again_first, 20)
-{
-	struct arena arena;
-
-	expect_eq(arena_open(&arena, 100000, NULL), 0);
-	for (unsigned i = 0; i < 10000; i++) {
-		uint32_t slot = arena_take(&arena, 0);
-
-		expect_le(used_slots(&arena), 16);
-		arena_put(&arena, 0, slot);
-	}
-	expect_eq(arena_count(&arena).in_use_max, 1);
-	arena_close(&arena);
-}
-
 #define CROWD 3000
 
 static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, uint32_t count,
@@ -214,26 +198,6 @@ TEST(slot_put_is_taken_again_on_that_cpu, 20)
 		expect_eq(arena_take(&arena, 1), slots[i]);
 	}
 	expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
-	arena_close(&arena);
-}
-
-/* Rather than new memory. */
-TEST(moved_thread_uses_free_slots_of_others, 20)
-{
-	enum { LIVE = 20000 };
-	uint32_t *slots = calloc(LIVE, sizeof(*slots));
-	struct arena arena;
-
-	expect(slots);
-	expect_eq(arena_open(&arena, 64 * LIVE, NULL), 0);
-	for (unsigned cpu = 0; cpu < 64; cpu++)
-		for (uint32_t i = 0; i < LIVE; i++) {
-			if (cpu > 0)
-				arena_put(&arena, cpu, slots[i]);
-			slots[i] = arena_take(&arena, cpu);
-		}
-	expect_le(arena_count(&arena).in_use_max, 5 * LIVE);
-	free(slots);
 	arena_close(&arena);
 }
 
@@ -410,31 +374,6 @@ TEST(memory_follows_what_lives, 60)
 	free(caller.held);
 }
 
-/* As a server does: one CPU arms, and the same or another one takes the events. */
-TEST_LOOP(memory_follows_what_lives_in_equal_bursts, 20, 12)
-{
-	enum { SLOTS = 1 << 20, LIVE = 70000, BURSTS = 12 };
-	struct caller caller = { .held = calloc(LIVE, sizeof(uint32_t)) };
-	static const long sizes[] = { 2, 16, 64 };
-
-	expect(caller.held);
-	cpus = sizes[_i / 4];
-	for (unsigned batch = 1; batch <= 32; batch += 31) {
-		caller.most = caller.count = 0;
-		expect_eq(arena_open(&caller.arena, SLOTS, NULL), 0);
-		for (unsigned burst = 0; burst < BURSTS; burst++) {
-			expect_context("batch, burst", batch, burst);
-			caller.cpu = _i % 2 == 0 ? 0 : burst;
-			take_burst(&caller, LIVE, batch);
-			caller.cpu += (unsigned)_i / 2 % 2;
-			put_burst(&caller, 0, batch, false);
-		}
-		arena_close(&caller.arena);
-	}
-	cpus = 16;
-	free(caller.held);
-}
-
 static struct {
 	struct arena arena;
 	uint32_t slot; /* taken by another thread; SLOT_NONE */
@@ -535,70 +474,6 @@ TEST(slot_put_is_not_lost_whatever_lies_below, 20)
 	}
 }
 
-static struct {
-	struct arena arena;
-	unsigned at[3];   /* CPUs whose stacks have the only free slot in turn */
-	unsigned moves;   /* so far */
-	uint32_t slot[2]; /* free slot, and one in use that another thread frees instead */
-} mover;
-
-/*
- * As another thread, once while a search goes over the stacks, and once while it asks whether they
- * are empty: frees a slot, and takes the only other one.
- */
-static void move_free_slot(enum test_point point)
-{
-	const enum test_point points[] = { TEST_POINT_TAKE_FOUND_NONE, TEST_POINT_TAKE_READ_TOP };
-	unsigned move = mover.moves;
-
-	if (move == COUNT_OF(points) || point != points[move])
-		return;
-	mover.moves++;
-	arena_put(&mover.arena, mover.at[move + 1], mover.slot[(move + 1) % 2]);
-	expect_eq(arena_take(&mover.arena, mover.at[move]), mover.slot[move]);
-}
-
-static void mover_start(unsigned moves, uint32_t home, const uint32_t *slots)
-{
-	mover.at[0] = home ^ mover.arena.shard_mask;
-	mover.at[1] = home;
-	mover.at[2] = 0;
-	mover.moves = moves;
-	mover.slot[0] = slots[0];
-	mover.slot[1] = slots[1];
-	arena_put(&mover.arena, mover.at[moves], mover.slot[moves]);
-	test_point_hook = move_free_slot;
-}
-
-/*
- * The only free slot moves from the last stack of the search to the first one, and then to one that
- * was found empty before.
- */
-TEST(free_slot_that_moves_behind_a_search_is_found, 20)
-{
-	const uint32_t capacity = 32768;
-	uint32_t *slots = calloc(capacity, sizeof(*slots));
-	unsigned taken;
-
-	expect(slots);
-	expect_eq(arena_open(&mover.arena, capacity, NULL), 0);
-	expect_eq(take_all(&mover.arena, slots), capacity);
-	for (uint32_t home = 1; home <= mover.arena.shard_mask; home++) {
-		mover_start(0, home, slots);
-		expect_eq(arena_take(&mover.arena, home), slots[0]);
-		expect_eq(mover.moves, 2);
-		/* a list has the only slot of another stack already */
-		arena_put(&mover.arena, home ^ 1, slots[2]);
-		mover_start(1, home, slots);
-		expect_eq(arena_take_list(&mover.arena, home ^ 1, 2, &taken), slots[0]);
-		expect_eq(arena_next(&mover.arena, slots[0]), slots[2]);
-		expect_eq(mover.moves, 2);
-		test_point_hook = NULL;
-	}
-	free(slots);
-	arena_close(&mover.arena);
-}
-
 TEST(two_hubs_never_have_the_same_generation, 20)
 {
 	struct arena arenas[8];
@@ -615,47 +490,4 @@ TEST(two_hubs_never_have_the_same_generation, 20)
 		}
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
 		arena_close(&arenas[i]);
-}
-
-static atomic_bool counting;
-
-/* Its data resembles the link of a deep stack, as any caller's may. */
-static void *take_and_put(void *arg)
-{
-	struct arena *arena = arg;
-
-	while (atomic_load(&counting)) {
-		uint32_t slot = arena_take(arena, 0);
-
-		expect(slot != SLOT_NONE);
-		u64_store_relaxed(&arena->timers.cold[slot].data, UINT64_C(90) << 32);
-		arena_put(arena, 0, slot);
-	}
-	return NULL;
-}
-
-/* What stays in use is counted. */
-TEST(counts_hold_while_another_takes_and_puts, 60)
-{
-	unsigned rounds = scaled(3000000);
-	uint64_t taken = 0;
-	struct arena arena;
-	pthread_t thread;
-
-	expect_eq(arena_open(&arena, 200, NULL), 0);
-	for (unsigned i = 0; i < 100; i++)
-		expect(arena_take(&arena, 0) != SLOT_NONE);
-	atomic_store(&counting, true);
-	thread_start(&thread, take_and_put, &arena);
-	for (unsigned i = 0; i < rounds; i++) {
-		struct arena_counts counts = arena_count(&arena);
-
-		expect_le(100, counts.in_use);
-		expect_le(counts.in_use, 101);
-		expect_le(taken, counts.taken);
-		taken = counts.taken;
-	}
-	atomic_store(&counting, false);
-	thread_join(thread);
-	arena_close(&arena);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board (the page with a hub's counters): its header, a second mapping of the memfd, a forked
- * child's own, closes and reuse, the stacks' and lanes' counts.
+ * The board (the page with a hub's counters): its header, a second mapping of the memfd, closes and
+ * reuse, the stacks' and lanes' counts.
  */
 #include "harness.h"
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <timerhub.h>
 #include <unistd.h>
 
@@ -24,8 +23,8 @@ TEST(header_describes_the_hub, 20)
 {
 	uint64_t before_ns = clock_monotonic_ns();
 	const struct board_header *header;
-	struct board *board;
-	int fd;
+	struct board *board, *second;
+	int fd, second_fd;
 
 	expect_eq(board_open(&board, &fd, &about), 0);
 	header = &board->header;
@@ -42,33 +41,10 @@ TEST(header_describes_the_hub, 20)
 	expect_eq(strncmp(header->thread_name, about.thread_name, BOARD_TEXT_BYTES - 1), 0);
 	expect_eq(header->thread_name[BOARD_TEXT_BYTES - 1], '\0');
 	expect_eq(strcmp(header->library_version, timerhub_version()), 0);
-	board_close(board, fd);
-}
-
-TEST(state_follows_the_hub, 20)
-{
-	struct board *board;
-	int fd;
-
-	expect_eq(board_open(&board, &fd, &about), 0);
-	expect_eq(u32_load_acquire(&board->header.state), BOARD_OPENING);
-	board_announce(board, true);
-	expect_eq(u32_load_acquire(&board->header.state), BOARD_OPEN);
-	board_announce(board, false);
-	expect_eq(u32_load_acquire(&board->header.state), BOARD_CLOSED);
-	board_close(board, fd);
-}
-
-TEST(each_board_has_a_serial_of_its_own, 20)
-{
-	struct board *first, *second;
-	int first_fd, second_fd;
-
-	expect_eq(board_open(&first, &first_fd, &about), 0);
 	expect_eq(board_open(&second, &second_fd, &about), 0);
-	expect_eq(second->header.serial, first->header.serial + 1);
-	board_close(first, first_fd);
+	expect_eq(second->header.serial, header->serial + 1);
 	board_close(second, second_fd);
+	board_close(board, fd);
 }
 
 TEST(only_an_observable_board_has_a_file, 20)
@@ -90,31 +66,6 @@ TEST(only_an_observable_board_has_a_file, 20)
 	expect_eq(u64_load_relaxed(&shown->queues[BOARD_QUEUES_MAX - 1].put), 42);
 	board_close(board, fd);
 	expect_eq(munmap(shown, sizeof(*shown)), 0);
-}
-
-/* The parent's stay unchanged. */
-TEST(forked_child_counts_for_itself, 20)
-{
-	struct board *boards[3];
-	int fds[3], status;
-	pid_t pid;
-
-	for (unsigned i = 0; i < 3; i++) {
-		expect_eq(board_open(&boards[i], &fds[i], &about), 0);
-		u64_store_relaxed(&boards[i]->owner.expired, 1);
-	}
-	pid = fork();
-	if (pid == 0) {
-		for (unsigned i = 0; i < 3; i++)
-			u64_store_relaxed(&boards[i]->owner.expired, 2);
-		_exit(0);
-	}
-	expect_eq(waitpid(pid, &status, 0), pid);
-	expect_eq(status, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		expect_eq(u64_load_relaxed(&boards[i]->owner.expired), 1);
-		board_close(boards[i], fds[i]);
-	}
 }
 
 struct notes {

@@ -134,20 +134,6 @@ TEST(longest_delay_is_that_of_the_clock_that_counts, 20)
 	items_free(items);
 }
 
-/* ---- a clock that the program gives ---- */
-
-TEST(manual_loop_has_no_descriptor_and_does_not_go_back, 20)
-{
-	loop = loop_rig_open_kind(LOOP_RIG_MANUAL, 1, START);
-	expect_eq(timerhub_loop_fd(loop), -EINVAL);
-	expect_eq(timerhub_loop_advance(loop, START - 1), -EINVAL);
-	expect_eq(timerhub_loop_now(loop), START);
-	expect_eq(timerhub_loop_advance(loop, START), 0);
-	expect_eq(timerhub_loop_advance(loop, NEVER), 0);
-	expect_eq(timerhub_loop_now(loop), NEVER - 1);
-	loop_rig_close(loop);
-}
-
 /* ---- statistics ---- */
 
 TEST(stats_count_turns_that_were_slow_or_empty, 20)
@@ -254,53 +240,6 @@ TEST(refused_calls_are_on_the_board_at_once, 20)
 
 /* ---- laws 4 and 5: memory, infallible after add ---- */
 
-TEST(memory_is_free_after_remove, 20)
-{
-	enum { COUNT = 300 };
-	struct item *items = items_new(COUNT);
-
-	for (unsigned i = 0; i < COUNT; i++) {
-		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
-		if (i % 3 == 0)
-			expect_eq(timerhub_loop_turn(loop), 0);
-	}
-	for (unsigned i = 0; i < COUNT; i++) {
-		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
-		expect_eq(timerhub_timeout_is_set(&items[i].timeout), 0);
-		expect_eq(timerhub_timeout_deadline(&items[i].timeout), NEVER);
-		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), -EINVAL);
-	}
-	memset(items, 0xa5, COUNT * sizeof(*items));
-	expect_eq(turn_at(START + 1), 0);
-	for (unsigned i = 0; i < COUNT * sizeof(*items); i++)
-		expect_eq(((const unsigned char *)items)[i], 0xa5);
-	free(items); /* AddressSanitizer now reports any access by the loop */
-	expect_eq(turn_at(START + HOUR), 0);
-	expect_eq(timerhub_loop_timeout(loop), NEVER);
-	timerhub_loop_close(loop);
-}
-
-TEST(only_add_can_be_refused, 20)
-{
-	enum { COUNT = 100 };
-	struct item *items = items_new(COUNT);
-	struct item more = { .calls = 0 };
-
-	expect_eq(timerhub_timeout_add(loop, &more.timeout, on_item), -EAGAIN);
-	expect_eq(more.timeout.owner, 0);
-	for (unsigned round = 0; round < 1000; round++)
-		for (unsigned i = 0; i < COUNT; i++)
-			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, round), 0);
-	for (unsigned i = 0; i < COUNT; i++) {
-		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &more.timeout, on_item), 0);
-		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), -EAGAIN);
-		expect_eq(timerhub_timeout_remove(loop, &more.timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), 0);
-	}
-	items_free(items);
-}
-
 static unsigned allocations;
 
 void *__real_mmap(void *, size_t, int, int, int, off_t);
@@ -353,24 +292,6 @@ TEST(no_allocation_after_open, 60)
 }
 
 /* ---- law 6: quiet ---- */
-
-TEST(quiet_if_nothing_is_set, 20)
-{
-	struct item *items = items_new(1000);
-
-	expect_eq(timerhub_loop_timeout(loop), NEVER);
-	for (unsigned turn = 0; turn < 100; turn++) {
-		for (unsigned i = 0; i < 1000; i++) {
-			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
-			expect_eq(timerhub_timeout_stop(loop, &items[i].timeout), 1);
-		}
-		expect_eq(turn_at(START + turn), 0);
-		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		for (unsigned i = 0; i < 1000; i++)
-			expect_eq(items[i].timeout.filed_ns, NEVER);
-	}
-	items_free(items);
-}
 
 /* At most one wake for it. */
 TEST(quiet_after_a_stop, 20)

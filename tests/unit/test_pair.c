@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What no run of a hub reaches: a slot's last generation, and periods near the latest deadline.
- * test_hub_model.c has the rest of a pair.
+ * The simulation has the rest of a pair.
  */
 #include "harness.h"
 

@@ -72,10 +72,7 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 	bench->at_ns[slot] = NOWHERE;
 }
 
-/*
- * Takes a slot from the schedule. The slot must be the first slot of the model, or SLOT_NONE if no
- * slot of the model is due.
- */
+/* Returns the slot, which must be the model's first, or SLOT_NONE, if none is due. */
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];
@@ -108,11 +105,7 @@ static unsigned bench_take_all(struct bench *bench)
 	return count;
 }
 
-/*
- * Returns the time that schedule_next_ns() reports. The time of schedule_next_ns() must not be
- * later than the instant of the first slot. If the bucket of the first slot is short,
- * schedule_next_ns() must be the instant of the first slot.
- */
+/* It is not later than the first slot's instant, and exact if the slot's bucket is short. */
 static uint64_t bench_next_ns(struct bench *bench)
 {
 	uint64_t next_ns = schedule_next_ns(&bench->schedule);
@@ -258,11 +251,7 @@ static unsigned truth_rest(struct truth *truth)
 	return looks;
 }
 
-/*
- * After stale entries have been corrected, schedule_next_ns() must be the earliest true instant. If
- * the test swept a long bucket before, schedule_next_ns() may be earlier than the earliest true
- * instant.
- */
+/* The next time is then the earliest true instant, or earlier if a long bucket was swept. */
 static void truth_check(struct truth *truth)
 {
 	expect_le(truth_rest(truth), SLOTS);
@@ -321,10 +310,7 @@ TEST(rest_finds_what_is_true_first, 60)
 	}
 }
 
-/*
- * For a single far slot, schedule_next_ns() must return the exact instant, so that the owner wakes
- * only once.
- */
+/* For a single far slot the next time is exact, so that the owner wakes only once. */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
 	expect_context("clock, instant", now_ns, at_ns);
@@ -333,10 +319,7 @@ static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, 
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
 	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
-	/*
-	 * If the owner wakes for other reasons, the time that schedule_next_ns() returns stays the
-	 * same.
-	 */
+	/* the owner wakes for other reasons */
 	for (unsigned i = 0; i < 3; i++) {
 		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
 		expect_eq(bench_take(bench), SLOT_NONE);
@@ -373,37 +356,6 @@ TEST(lone_distant_slot_needs_one_take_from_every_boundary, 20)
 	bench_free(bench);
 }
 
-/* Law 8: if no slot moves, the owner wakes once for each distinct instant. */
-TEST(one_wake_per_distinct_instant, 20)
-{
-	unsigned rounds = scaled(300);
-
-	for (unsigned round = 0; round < rounds; round++) {
-		struct dice dice = dice_new(10000 + round);
-		struct bench *bench = bench_new();
-		uint32_t slots = 1 + (uint32_t)dice_below(&dice, SLOTS);
-		unsigned bits = (unsigned)dice_below(&dice, 63);
-		uint64_t next_ns;
-		unsigned taken = 0;
-
-		expect_context("round", round, 0);
-		bench->now_ns = dice_boundary(&dice);
-		(void)bench_take_all(bench);
-		for (uint32_t slot = 0; slot < slots; slot++)
-			bench_insert(bench, slot, bench->now_ns + 1 + dice_magnitude(&dice, bits));
-		while ((next_ns = schedule_next_ns(&bench->schedule)) != UINT64_MAX) {
-			unsigned here;
-
-			bench->now_ns = next_ns;
-			here = bench_take_all(bench);
-			expect_lt(0, here);
-			taken += here;
-		}
-		expect_eq(taken, slots);
-		bench_free(bench);
-	}
-}
-
 /* Each move of a slot goes down at least one level, so a slot moves at most four times. */
 TEST(slots_cascade_at_most_once_per_level, 20)
 {
@@ -418,12 +370,17 @@ TEST(slots_cascade_at_most_once_per_level, 20)
 	}
 	expect_le(bench->schedule.cascaded, (uint64_t)SLOTS * WHEEL_LEVELS);
 	bench_free(bench);
+	/* a slot that is alone in its bucket is given out from there */
+	bench = bench_new();
+	for (uint32_t slot = 0; slot < 40; slot++)
+		bench_insert(bench, slot, UINT64_C(1) << (22 + slot));
+	bench->now_ns = UINT64_MAX - 1;
+	expect_eq(bench_take_all(bench), 40);
+	expect_eq(bench->schedule.cascaded, 0);
+	bench_free(bench);
 }
 
-/*
- * The test has enough slots to fill the wheel's memory to its end. One bucket has NEAR slots, which
- * are sorted in the run. The sort must not write beyond the run, into the memory of the wheel.
- */
+/* MANY fill the wheel's memory to its end; NEAR lie in one bucket, and are sorted in the run. */
 #define MANY 300000
 #define NEAR 5000
 
@@ -432,11 +389,7 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 	return schedule_take(&bench->schedule, now_ns, true);
 }
 
-/*
- * Law 13: the schedule gives out the first slot of a long bucket before it sorts the bucket's other
- * slots. A slot that is earlier than the whole bucket is also given out first. A cheap
- * schedule_take() does not sort the bucket.
- */
+/* Law 13: nor does a slot that is earlier than the whole bucket. A cheap take sorts nothing. */
 TEST(first_of_many_does_not_wait_for_the_others, 20)
 {
 	struct bench *bench = bench_new();
@@ -448,10 +401,6 @@ TEST(first_of_many_does_not_wait_for_the_others, 20)
 	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* no slot is due yet */
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
-	/*
-	 * Even without a sort of the bucket, the schedule must know that the next inserted slot is
-	 * the first.
-	 */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
 	bench->at_ns[1] = NOWHERE;
@@ -462,19 +411,6 @@ TEST(first_of_many_does_not_wait_for_the_others, 20)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		expect(bench_take_cheaply(bench, SEC + 2) < SLOTS);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_NONE);
-	bench_free(bench);
-}
-
-/* A slot that is alone in its bucket, at any level, is given out directly from this bucket. */
-TEST(lone_slots_are_taken_where_they_lie, 20)
-{
-	struct bench *bench = bench_new();
-
-	for (uint32_t slot = 0; slot < 40; slot++)
-		bench_insert(bench, slot, UINT64_C(1) << (22 + slot));
-	bench->now_ns = UINT64_MAX - 1;
-	expect_eq(bench_take_all(bench), 40);
-	expect_eq(bench->schedule.cascaded, 0);
 	bench_free(bench);
 }
 
@@ -522,10 +458,7 @@ TEST(many_at_once_come_out_in_order, 60)
 	free(filings);
 }
 
-/*
- * The entries of the run and the heap are aligned to 4 bytes. The wheel's levels must be aligned to
- * 8 bytes, even if the number of slots is odd.
- */
+/* Those of the wheel to 8 bytes, although entries of the run and the heap are to 4. */
 TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 {
 	struct timer_filing filings[8];
