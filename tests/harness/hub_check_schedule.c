@@ -236,6 +236,15 @@ static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 	return each_bucket(&schedule->wheel, bucket_bound_holds, NULL);
 }
 
+static uint32_t chunks_from(const struct wheel *wheel, uint32_t chunk)
+{
+	uint32_t count = 0;
+
+	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
+		count++;
+	return count;
+}
+
 static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32_t digit,
                                uint32_t counts[2])
 {
@@ -245,12 +254,16 @@ static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32
 	for (uint32_t chunk = first; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
 		if (wheel->chunks[chunk].bucket != level * WHEEL_DIGITS + digit ||
 		    wheel->chunks[chunk].count == 0 ||
-		    (chunk != first && wheel->chunks[chunk].count != WHEEL_CHUNK_ENTRIES))
+		    (chunk != first && wheel->chunks[chunk].count != WHEEL_CHUNK_ENTRIES) ||
+		    wheel->chunks[chunk].behind != chunks_from(wheel, chunk) - 1)
 			return false;
 	return true;
 }
 
-/* Only the first chunk of a bucket may have room, and each names its bucket or is free. */
+/*
+ * Only the first chunk of a bucket may have room. Each names its bucket and how many follow it, or
+ * is free.
+ */
 static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 {
 	const struct wheel *wheel = &schedule->wheel;

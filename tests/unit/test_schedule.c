@@ -476,3 +476,27 @@ TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 		schedule_close(&schedule);
 	}
 }
+
+/* Slots are counted by range, and those of a long bucket all, although only some are read. */
+TEST(what_lies_ahead_is_counted_by_range, 20)
+{
+	struct bench *bench = bench_new();
+	uint64_t counts[AHEAD_RANGES];
+	uint32_t slot = 0;
+
+	bench_insert(bench, slot++, 0); /* due, so it is in the heap */
+	for (unsigned range = 0; range + 1 < AHEAD_RANGES; range++)
+		bench_insert(bench, slot++, ahead_within_ns(range));
+	bench_insert(bench, slot++, 2 * HOUR);
+	for (unsigned i = 0; i < 100; i++)
+		bench_insert(bench, slot++, 30 * SEC + i);
+	bench_remove(bench, slot - 1);
+	schedule_ahead(&bench->schedule, 0, counts);
+	for (unsigned range = 0; range < AHEAD_RANGES; range++) {
+		expect_context("range", range, counts[range]);
+		expect_eq(counts[range], range == 0                           ? 2
+		                         : ahead_within_ns(range) == 60 * SEC ? 100
+		                                                              : 1);
+	}
+	bench_free(bench);
+}
