@@ -20,7 +20,11 @@ class Event(ctypes.Structure):
     """struct timerhub_event"""
     _fields_ = [("data", ctypes.c_uint64), ("timer", ctypes.c_uint64),
                 ("expires_ns", ctypes.c_uint64), ("count", ctypes.c_uint64),
-                ("fn", ctypes.c_void_p), ("queue", ctypes.c_void_p)]
+                ("fn", ctypes.c_void_p), ("queue", ctypes.c_void_p),
+                ("reserved", ctypes.c_uint64 * 2)]
+
+
+assert ctypes.sizeof(Event) == 64  # the library writes as many bytes, whatever the class says
 
 
 class Timeout(ctypes.Structure):
