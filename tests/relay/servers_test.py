@@ -18,35 +18,26 @@ too few replicas, cannot persist, or has keys of other programs.
 
 import errno
 import itertools
-import os
 import pathlib
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 import zlib
 
-from redis_server import ARRIVES, Client, RedisError, Server, expect, program
 from proxy_listener import hang_up
+from queue_client import KEY, QUEUE, Driver, open_soon, opening, take_all
+from redis_server import (ARRIVES, PortServer, RedisError, Server, expect, free_port, wait_until)
+from sentinels import FakeSentinel, Sentinel, url_of
 from slow_proxy import SlowProxy
 from wire_proxy import Proxy
 
-QUEUE = "spread"
-KEY = f"timerhub:{{{QUEUE}}}:"
 # The ACL rights that timerhub-relay(5) lists: of producers and consumers, and what others need too.
 RIGHTS_MORE = {"relay": ("+function", "+subscribe", "+ping"), "replicas": ("+wait",),
                "check": ("+info", "+ping")}
 RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
           "+@read", "+@write", "-@dangerous")
-
-
-def wait_until(condition, what, limit=2 * ARRIVES):
-    deadline = time.monotonic() + limit
-    while not condition():
-        expect(time.monotonic() < deadline, "never:", what)
-        time.sleep(0.01)
 
 
 def has_role(server, role):
@@ -55,37 +46,6 @@ def has_role(server, role):
         return server.client()("ROLE")[0] == role
     except (OSError, RedisError):
         return False  # a Sentinel closes all connections when it changes the role
-
-
-class Driver:
-    """A process that makes calls of the library. A call returns the result, or the words of the
-    output."""
-
-    program = None
-
-    def __init__(self, url):
-        self.process = subprocess.Popen([self.program], env=os.environ | {"REDIS_URL": url},
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def __call__(self, *words):
-        self.send(*words)
-        return self.receive()
-
-    def send(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-
-    def receive(self):
-        answer = self.process.stdout.readline().split()
-        expect(answer, "the driver ended with", self.process.poll())
-        return int(answer[0]) if len(answer) == 1 else answer
-
-    def open(self, serve=1, timeout_ms=5000, replicas=0):
-        return self("open", QUEUE, serve, timeout_ms, replicas)
-
-    def close(self):
-        self.process.stdin.close()
-        expect(self.process.wait(3 * ARRIVES) == 0, "the driver ended badly")
 
 
 def expect_refused(driver, error, *call):
@@ -100,26 +60,6 @@ def expect_refused(driver, error, *call):
     wait_until(is_refused, f"a refusal of {call}")
 
 
-def opening(url, timeout_ms=5000):
-    """Returns the result of timerhub_relay_open() with this address."""
-    driver = Driver(url)
-    result = driver.open(timeout_ms=timeout_ms)
-    driver.close()
-    return result
-
-
-def open_soon(driver, wanted, *how):
-    """
-    Opens with a short timeout. On a busy machine the timeout may end before the wanted result
-    arrives; the open is then repeated.
-    """
-    def is_done():
-        result = driver.open(*how)
-        expect(result in (wanted, -errno.ETIMEDOUT), "open", how, result)
-        return result == wanted
-    wait_until(is_done, f"open with {how}: {wanted}")
-
-
 def expect_refused_open(url, wanted):
     driver = Driver(url)
     open_soon(driver, wanted, 1, 200)
@@ -131,16 +71,6 @@ def unix(server):
 
 
 # ---- shards ----
-
-
-def take_all(driver, count):
-    got = []
-    while len(got) < count:
-        answer = driver("take", 1000 * ARRIVES)
-        expect(answer != 0, "only", got, "came")
-        expect(driver("done") == 0, "done of", answer)
-        got.append(answer[1])
-    return got
 
 
 def check_shards(servers):
@@ -303,59 +233,21 @@ def check_demoted(master, replica):
 # ---- Sentinels ----
 
 
-class Sentinel:
-    """A Sentinel that watches a master."""
-
-    def __init__(self, folder, port, master_port):
-        self.port = port
-        path = pathlib.Path(folder) / "sentinel.conf"
-        path.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
-                        f"sentinel monitor main 127.0.0.1 {master_port} 1\n"
-                        "sentinel down-after-milliseconds main 1500\n"
-                        "sentinel failover-timeout main 10000\n", encoding="utf-8")
-        link = pathlib.Path(folder) / "redis-sentinel"
-        link.symlink_to(program(folder))
-        with open(f"{folder}/sentinel.log", "ab") as log:
-            self.process = subprocess.Popen([link, path, "--sentinel"], stdout=log, stderr=log)
-
-        def is_up():
-            try:
-                with socket.create_connection(("127.0.0.1", port), 1):
-                    return True
-            except OSError:
-                return False
-        wait_until(is_up, "a Sentinel")
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-
-
 def check_sentinel(master, replica):
     make_replica(replica, master)
-    sentinel = Sentinel(master.folder, free_port(), master.port)
+    sentinel = Sentinel(master.folder, master.port)
+    sentinel.wait_until_it_knows(1)
     url = f"sentinel://127.0.0.1:{free_port()}+127.0.0.1:{sentinel.port}/main"
-    try:
-        follow_master(url, master, replica, sentinel)
-    finally:
-        sentinel.close()
-
-
-def follow_master(url, master, replica, sentinel):
     expect(opening(f"redis://127.0.0.1:{sentinel.port}") == -errno.EOPNOTSUPP, "a Sentinel as such")
     expect_refused_open(url.replace("main", "none"), -errno.EROFS)
-    client = Client(("127.0.0.1", sentinel.port))
-    wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
     # The relay's config asks for one replica. After the failover the master has no replica, so
     # changes are in doubt.
     expect(driver.open(1, 5000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()
-
     # If the machine was stopped for a moment, a Sentinel waits half a minute before a failover.
-    wait_until(lambda: client("SENTINEL", "get-master-addr-by-name", "main")[1] ==
-               str(replica.port).encode(), "failover", 6 * ARRIVES)
+    wait_until(lambda: sentinel.master() == replica.port, "failover", 6 * ARRIVES)
     new = replica.client()
     wait_until(lambda: driver("put", "after", 3600_000, "x") == 0 or
                new("HEXISTS", KEY + "task", "after") == 1, "a put at the new master")
@@ -370,54 +262,7 @@ def follow_master(url, master, replica, sentinel):
     driver.close()
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class PortServer(Server):
-    """A server that also listens on a port."""
-
-    def __init__(self, *options, host="127.0.0.1", port=None):
-        self.host, self.port = host, port or free_port()
-        super().__init__("--port", str(self.port), "--bind", host,
-                         "--repl-diskless-sync-delay", "0", *options)
-
-
 # ---- the takers' connection ----
-
-
-class FakeSentinel:
-    """A fake Sentinel that names the server `master` as the master, even if this server is none.
-    `master` may change at any time. Its answers take `delay_s`. It tells its `epoch` unless this is
-    None."""
-
-    def __init__(self, master, delay_s=0):
-        self.master, self.delay_s, self.epoch, self.asked = master, delay_s, None, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            with client:
-                client.recv(1000)
-                time.sleep(self.delay_s)
-                client.sendall(b"*2\r\n" + b"".join(
-                    b"$%d\r\n%s\r\n" % (len(word), word)
-                    for word in (self.master.host.encode(), b"%d" % self.master.port)))
-                if self.epoch is not None:
-                    client.sendall(b"*2\r\n+config-epoch\r\n+%d\r\n" % self.epoch)
-                self.asked += 1
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
 
 
 def clients_of(server, command):
@@ -477,7 +322,7 @@ def check_takers_connection():
     with PortServer() as a, PortServer(host="127.0.0.2", port=a.port) as b, \
             PortServer(host="127.0.0.2") as c:
         sentinel = FakeSentinel(a)
-        driver = Driver(f"sentinel://127.0.0.1:{sentinel.port}/main")
+        driver = Driver(url_of([sentinel]))
         expect(driver.open() == 0, "open by a Sentinel")
         check_same_server(driver, a)
         check_other_server(driver, sentinel, b)  # a server on another host

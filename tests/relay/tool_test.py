@@ -23,8 +23,9 @@ import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
 from queue_client import Queue
-from redis_server import ARRIVES, RedisError, Server, die_with_test, expect
-from servers_test import FakeSentinel, PortServer, Sentinel, free_port
+from redis_server import (ARRIVES, PortServer, RedisError, Server, die_with_test, expect,
+                          wait_until)
+from sentinels import FakeSentinel, Sentinel, url_of
 from wire_proxy import Proxy
 
 QUEUE = "orders"
@@ -58,13 +59,6 @@ class Tool:
     def run(self, stderr=None, queues=(QUEUE,), **environment):
         return subprocess.Popen([self.program, "run", *queues], env=self.environment | environment,
                                 stderr=stderr, text=True, preexec_fn=die_with_test)
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + ARRIVES
-    while not condition():
-        expect(time.monotonic() < deadline, "never:", what)
-        time.sleep(0.005)
 
 
 def check_commands(tool, redis):
@@ -249,9 +243,10 @@ def check_sentinel_words(tool):
         sentinel.close()
         said = tool.says(3, "--redis", f"redis://127.0.0.1:{refuses.port}", "load")
         expect("another user or password" in said, said)
-        own = Sentinel(master.folder, free_port(), master.port)
+        own = Sentinel(master.folder, master.port)
         try:
-            said = tool.says(3, "--redis", f"sentinel://127.0.0.1:{own.port}/none", "load")
+            own.wait_until_it_knows(0)
+            said = tool.says(3, "--redis", url_of([own]).replace("main", "none"), "load")
             expect("knows a master of this name" in said, said)
         finally:
             own.close()
