@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program makes the faults: it writes and reads a queue's eventfd, forks at random, closes
- * under waits and calls, and arms on a closing queue.
+ * The program makes the faults: it writes and reads a queue's eventfd, closes under waits and
+ * calls, and arms on a closing queue.
  */
 #include "checked_workload.h"
-#include "fault_suite.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -26,7 +25,6 @@ static void fill_up(int fd)
 	do
 		(void)!read(fd, &count, sizeof(count));
 	while (write(fd, &most, sizeof(most)) != sizeof(most));
-	faults_count(1);
 }
 
 static void *fill_and_read(void *arg)
@@ -93,21 +91,12 @@ static void take_polled(struct rig *rig, int poll_fd)
 	}
 }
 
-TEST(a_full_eventfd_still_wakes_a_level_triggered_poller, 60)
-{
-	struct rig rig = rig_open(4);
-
-	take_polled(&rig, timerhub_queue_fd(rig.queue));
-	owner_rests(rig.hub);
-	rig_close(&rig);
-}
-
-TEST(a_full_eventfd_still_gives_an_edge, 60)
+TEST_LOOP(a_full_eventfd_still_wakes_a_poller_by_level_and_by_edge, 60, 2)
 {
 	struct rig rig = rig_open(4);
 	int epoll = edge_open(timerhub_queue_fd(rig.queue));
 
-	take_polled(&rig, epoll);
+	take_polled(&rig, _i == 0 ? timerhub_queue_fd(rig.queue) : epoll);
 	owner_rests(rig.hub);
 	close(epoll);
 	rig_close(&rig);
@@ -144,45 +133,6 @@ TEST(a_full_wake_fd_still_speaks, 60)
 		expect(fd_readable(timerhub_wake_fd(rig.hub)));
 	}
 	close(epoll);
-	rig_close(&rig);
-}
-
-/* ---- forks at random times ---- */
-
-static void be_a_child(struct rig *rig, unsigned i)
-{
-	timerhub_timer timer = 0;
-	struct timerhub_event event;
-
-	expect_eq(timerhub_after(rig->queue, 1, 0, &timer), -EOWNERDEAD);
-	expect_eq(timerhub_cancel(rig->hub, 1), -EOWNERDEAD);
-	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
-	if (i % 2)
-		timerhub_queue_close(rig->queue);
-	if (i % 4)
-		rig_close(rig);
-	_exit(EXIT_SUCCESS);
-}
-
-TEST(forks_at_random_instants_disturb_no_life, 60)
-{
-	struct rig rig = rig_open(1024);
-	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	/* under a sanitizer the process has much memory to fork */
-	unsigned forks = sanitized() ? 10 : 60;
-	struct dice dice = dice_new(4);
-
-	for (unsigned i = 0; i < forks; i++) {
-		pid_t child = fork();
-
-		if (child == 0)
-			be_a_child(&rig, i);
-		sleep_ns(dice_below(&dice, 2 * MS));
-		child_ends_well(child);
-	}
-	faults_count(forks);
-	life_end(life);
-	owner_rests(rig.hub);
 	rig_close(&rig);
 }
 
@@ -313,38 +263,8 @@ TEST(queues_close_among_waiters_and_callers, 60)
 		crowd_end(&crowd);
 		all_timers_end(rig.hub);
 	}
-	faults_count(rounds);
 	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
 	life_live(&rig, 50, 5 * MS);
 	owner_rests(rig.hub);
 	rig_close(&rig);
-}
-
-TEST(hubs_close_under_waiters_in_many_queues, 60)
-{
-	struct dice dice = dice_new(7);
-	unsigned fds = process_fd_count();
-	unsigned threads = process_threads_at_rest();
-	unsigned rounds = scaled(60);
-
-	for (unsigned i = 0; i < rounds; i++) {
-		struct rig rig = rig_open(256);
-		pthread_t waiters[WAITERS];
-
-		for (unsigned w = 0; w < WAITERS; w++) {
-			struct timerhub_queue *queue = w ? queue_open(rig.hub) : rig.queue;
-
-			for (unsigned t = 0; t < 20; t++)
-				arm_after(queue, dice_below(&dice, MS), t);
-			thread_start(&waiters[w], wait_for_the_end, queue);
-		}
-		sleep_ns(dice_below(&dice, MS));
-		rig_close(&rig);
-		for (unsigned w = 0; w < WAITERS; w++)
-			thread_join(waiters[w]);
-	}
-	faults_count(rounds);
-	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
-	expect_eq(process_fd_count(), fds);
-	process_settles_at_threads(threads);
 }
