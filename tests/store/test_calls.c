@@ -23,6 +23,21 @@ static struct timerhub_store_change done_of(struct timerhub_store_task *task)
 	return (struct timerhub_store_change){ .op = TIMERHUB_STORE_DONE, .task = task };
 }
 
+/* The same error of each answer to a delivery, whose data is another copy's. */
+static void expect_answers(struct timerhub_store_task task, int error)
+{
+	task.data = task.key = NULL;
+	expect_eq(timerhub_store_done(store, &task), error);
+	expect_eq(timerhub_store_retry(store, &task, 0), error);
+	expect_eq(timerhub_store_park(store, &task, 0), error);
+	expect_eq(timerhub_store_touch(store, &task, 0), error);
+}
+
+static void done(struct timerhub_store_task *task)
+{
+	expect_eq(timerhub_store_done(store, task), 0);
+}
+
 static struct timerhub_store_change put_of(const char *key)
 {
 	return (struct timerhub_store_change){
@@ -56,13 +71,9 @@ TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 	                     " AND leased_until_us>due_us+29000000 AND bytes=3"),
 	          1);
 	copy = task;
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect(!task.data && !task.key);
-	copy.data = copy.key = NULL;
-	expect_eq(timerhub_store_done(store, &copy), -ENOENT);
-	expect_eq(timerhub_store_retry(store, &copy, 0), -ENOENT);
-	expect_eq(timerhub_store_park(store, &copy, 0), -ENOENT);
-	expect_eq(timerhub_store_touch(store, &copy, 0), -ENOENT);
+	expect_answers(copy, -ENOENT);
 	expect_eq(timerhub_store_cancel(store, id), -ENOENT);
 	take_none();
 	fixture_end();
@@ -128,7 +139,7 @@ TEST(key_names_one_live_task, 60)
 	task = take_one();
 	expect_eq(task.id, first);
 	expect_eq(task.attempts, 1);
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect_cmp(put_in(HOUR, "k", NULL), >, first);
 	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
 	expect_eq(timerhub_store_cancel_key(store, "k"), -ENOENT);
@@ -177,7 +188,7 @@ TEST(id_of_another_queue_is_unknown, 60)
 	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
 	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
 	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	timerhub_store_close(second);
 	fixture_end();
 }
@@ -197,11 +208,7 @@ TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60)
 	late = first;
 	timerhub_store_release(store, &first);
 	timerhub_store_release(store, &first);
-	late.data = late.key = NULL;
-	expect_eq(timerhub_store_touch(store, &late, 0), -ESTALE);
-	expect_eq(timerhub_store_done(store, &late), -ESTALE);
-	expect_eq(timerhub_store_retry(store, &late, 0), -ESTALE);
-	expect_eq(timerhub_store_park(store, &late, 0), -ESTALE);
+	expect_answers(late, -ESTALE);
 	expect_eq(timerhub_store_touch(store, &second, HOUR), 0);
 	expect_lt(boot_ns() + HOUR / 2, second.lease_end_ns);
 	sleep_ns(60 * MS);
@@ -218,7 +225,7 @@ TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 	(void)put_in(0, NULL, "x");
 	task = take_one();
 	sleep_ns(60 * MS);
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	(void)put_in(0, NULL, "y");
 	task = take_one();
 	sleep_ns(60 * MS);
@@ -278,7 +285,7 @@ TEST_LOOP(attempts_are_25_unless_the_config_says_otherwise, 60, 2)
 	} else {
 		task = take_one();
 		expect_eq(task.attempts, 26);
-		expect_eq(timerhub_store_done(store, &task), 0);
+		done(&task);
 	}
 	fixture_end();
 }
@@ -297,7 +304,7 @@ TEST(periods_that_pass_untaken_are_counted, 60)
 	task = take_one();
 	expect_eq(task.periods, 3);
 	due_ns = task.due_ns;
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	take_none();
 	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), (due_ns + 3 * HOUR) / 1000);
 	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
@@ -326,15 +333,6 @@ TEST(commit_makes_all_or_none, 60)
 	expect_eq(timerhub_store_commit(store, changes, 3), -ENOENT);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1);
 	expect(!task.data); /* of the change that found no task */
-	fixture_end();
-}
-
-TEST(commit_ends_and_puts_at_once, 60)
-{
-	struct timerhub_store_change changes[3];
-	struct timerhub_store_task task;
-
-	fixture_begin(NULL);
 	(void)put_in(0, "k", "x");
 	task = take_one();
 	changes[0] = done_of(&task);
@@ -554,9 +552,24 @@ TEST(submits_go_before_checkpoints, 120)
 
 TEST(wrong_arguments_are_refused, 60)
 {
-	struct timerhub_store_put put = { .size = sizeof(put) };
+	static char key[257], big[sizeof(struct timerhub_store_config) + 8];
+	const struct {
+		struct timerhub_store_put put;
+		int wanted;
+	} puts[] = {
+		{ { .flags = 2 }, -EINVAL },
+		{ { .flags = TIMERHUB_STORE_REPLACE }, -EINVAL }, /* of no key */
+		{ { .data_len = 1 }, -EINVAL },
+		{ { .data = "12345678901", .data_len = 11 }, -EMSGSIZE },
+		{ { .key = "" }, -EINVAL },
+		{ { .key = "\377" }, -EINVAL },
+		{ { .key = key }, -EINVAL },
+		{ { .key = key + 1, .data = "1234567890", .data_len = 10 }, 0 },
+		{ { .when_ns = UINT64_MAX - 1 }, -ERANGE },
+		{ { .when_ns = SEC, .flags = TIMERHUB_ABSOLUTE }, -ERANGE },
+	};
 	struct timerhub_store_config config = { .size = sizeof(config), .data_max = 10 };
-	static char key[300], big[sizeof(config) + 8];
+	struct timerhub_store_put put = { .size = sizeof(put) };
 	uint64_t id;
 
 	fixture_begin(&config);
@@ -571,32 +584,13 @@ TEST(wrong_arguments_are_refused, 60)
 	expect_eq(timerhub_store_open(&store, database, (const void *)big), -E2BIG);
 	expect_eq(timerhub_store_put(NULL, &put, &id), -EINVAL);
 	expect_eq(timerhub_store_put(store, NULL, &id), -EINVAL);
-	put.flags = 2;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.flags = TIMERHUB_STORE_REPLACE; /* of no key */
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.flags = 0;
-	put.data_len = 1;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.data = "12345678901";
-	put.data_len = 11;
-	expect_eq(timerhub_store_put(store, &put, &id), -EMSGSIZE);
-	put.data_len = 10;
-	put.key = "";
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.key = "\377";
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	(void)memset(key, 'k', 256);
-	put.key = key;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.key = key + 1;
-	expect_eq(timerhub_store_put(store, &put, &id), 0);
-	put.key = NULL;
-	put.when_ns = UINT64_MAX - 1;
-	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
-	put.flags = TIMERHUB_ABSOLUTE;
-	put.when_ns = SEC;
-	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
+	(void)memset(key, 'k', sizeof(key) - 1);
+	for (unsigned i = 0; i < COUNT_OF(puts); i++) {
+		put = puts[i].put;
+		put.size = sizeof(put);
+		expect_context("put", i, 0);
+		expect_eq(timerhub_store_put(store, &put, &id), puts[i].wanted);
+	}
 	fixture_end();
 }
 
@@ -654,7 +648,7 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	expect_eq(timerhub_store_open(&store, database, &config), -EBUSY);
 	sql("COMMIT");
 	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
 	fixture_end();
 }
@@ -677,7 +671,7 @@ TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 
 	do
 		expect(fd_readable_within(fd, ARRIVES));
 	while (timerhub_store_take(store, &task, 1, 0) == 0);
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	fixture_end();
 }
 
@@ -829,39 +823,40 @@ TEST(install_joins_the_callers_transaction, 60)
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }
 
-static int sql_refused(const char *text)
+static void sql_refused(const char *text)
 {
-	return sqlite3_exec(plain, text, NULL, NULL, NULL);
+	expect_eq(sqlite3_exec(plain, text, NULL, NULL, NULL), SQLITE_CONSTRAINT);
 }
 
 TEST(plain_sql_is_checked, 60)
 {
+	static const char *const refused[] = {
+		"(due_us) VALUES(1764353000)",
+		"(due_us) VALUES(1764353000000)",
+		"(due_us) VALUES(1764353000000000000)",
+		"(key) VALUES('')",
+		"(key) VALUES('x'||char(0)||'y')",
+		"(key) VALUES('a')",
+		"(key) SELECT hex(zeroblob(128))",
+		"(data) VALUES(5)",
+		"(interval_us) VALUES(0)",
+		"(id) VALUES(0)",
+	};
+	char text[128];
+
 	fixture_begin(NULL);
 	sql("INSERT INTO timerhub_tasks(due_us,key) VALUES(1764353000000000,'a')");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('x'||char(0)||'y')"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('a')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) SELECT hex(zeroblob(128))"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(data) VALUES(5)"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(interval_us) VALUES(0)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(0)"), SQLITE_CONSTRAINT);
+	for (unsigned i = 0; i < COUNT_OF(refused); i++) {
+		(void)snprintf(text, sizeof(text), "INSERT INTO timerhub_tasks%s", refused[i]);
+		sql_refused(text);
+	}
 	sql("DELETE FROM timerhub_tasks");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)"), SQLITE_CONSTRAINT);
+	sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)");
 	sql("INSERT INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 2);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET id=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET rowid=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)"),
-	          SQLITE_CONSTRAINT);
+	sql_refused("UPDATE timerhub_tasks SET id=9");
+	sql_refused("UPDATE timerhub_tasks SET rowid=9");
+	sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)");
 	sql("INSERT OR REPLACE INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 3);
 	fixture_end();
@@ -960,7 +955,7 @@ TEST(child_is_told_and_harms_nothing, 60)
 	child_ends_well(child);
 	(void)put_in(0, NULL, "x");
 	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	fixture_end();
 }
 
@@ -1019,9 +1014,8 @@ TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 	fixture_end();
 }
 
-TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
+TEST_LOOP(stop_or_close_ends_takers, 60, 2)
 {
-	struct timerhub_store_task task;
 	pthread_t takers[3];
 	int results[3];
 
@@ -1029,13 +1023,24 @@ TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
 	for (int i = 0; i < 3; i++)
 		thread_start(&takers[i], take_until_the_end, &results[i]);
 	sleep_ns(10 * MS);
-	timerhub_store_stop(store);
+	if (_i == 0)
+		timerhub_store_stop(store);
+	else
+		timerhub_store_close(store);
 	for (int i = 0; i < 3; i++) {
 		thread_join(takers[i]);
 		expect_eq(results[i], -ESHUTDOWN);
 	}
-	timerhub_store_close(store);
-	store = fixture_open(NULL);
+	if (_i == 1)
+		store = fixture_open(NULL);
+	fixture_end();
+}
+
+TEST(stop_hands_out_what_is_due, 60)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
 	(void)put_in(0, NULL, "x");
 	(void)put_in(30 * MS, NULL, "x");
 	timerhub_store_stop(store);
@@ -1043,7 +1048,7 @@ TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
 	sleep_ns(40 * MS);
 	expect_eq(timerhub_store_take(store, &(struct timerhub_store_task){ 0 }, 1, UINT64_MAX),
 	          -ESHUTDOWN);
-	expect_eq(timerhub_store_done(store, &task), 0); /* changes go on */
+	done(&task); /* changes go on */
 	fixture_end();
 }
 
@@ -1056,24 +1061,6 @@ TEST(close_makes_what_was_submitted, 60)
 		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
 	timerhub_store_close(store);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 100);
-	store = fixture_open(NULL);
-	fixture_end();
-}
-
-TEST(close_sends_takers_away, 60)
-{
-	pthread_t takers[3];
-	int results[3];
-
-	fixture_begin(NULL);
-	for (int i = 0; i < 3; i++)
-		thread_start(&takers[i], take_until_the_end, &results[i]);
-	sleep_ns(10 * MS);
-	timerhub_store_close(store);
-	for (int i = 0; i < 3; i++) {
-		thread_join(takers[i]);
-		expect(results[i] == -ESHUTDOWN);
-	}
 	store = fixture_open(NULL);
 	fixture_end();
 }
@@ -1093,7 +1080,7 @@ TEST(fd_is_readable_when_something_is_due, 60)
 	expect(fd_readable_within(fd, ARRIVES));
 	while (timerhub_store_take(store, &task, 1, 0) == 0)
 		expect(fd_readable_within(fd, ARRIVES));
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	take_none();
 	sql("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000)");
 	expect(fd_readable_within(fd, ARRIVES));
