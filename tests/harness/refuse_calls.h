@@ -67,7 +67,12 @@ static inline void trap_calls_if(int call, int error, const struct scmp_arg_cmp 
 
 /* ---- some calls of a kind, the first of which is number 1 ---- */
 
-#define TRAP_PASSES UINT32_C(0x7472ace5) /* a sixth argument, with which a call is not trapped */
+/*
+ * What the handler adds to a call so that the filter lets it through: a sixth argument, or, to
+ * io_uring_enter, which has six, the upper half of its descriptor. The kernel ignores both.
+ */
+#define TRAP_PASSES UINT32_C(0x7472ace5)
+#define TRAP_PASSES_FD (UINT64_C(1) << 32)
 
 static atomic_uint trap_from, trap_times, trap_hits;
 
@@ -78,20 +83,24 @@ static inline void trap_refuse_some(int signal, siginfo_t *info, void *context)
 	int before = errno;
 #ifdef __x86_64__
 	greg_t *registers = interrupted->uc_mcontext.gregs;
-	const long a[] = { registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
-		           registers[REG_R10], registers[REG_R8] };
+	long a[] = { registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
+		     registers[REG_R10], registers[REG_R8],  registers[REG_R9] };
 	greg_t *answer = &registers[REG_RAX];
 #else
 	unsigned long long *registers = (void *)interrupted->uc_mcontext.regs;
-	const long a[] = { (long)registers[0], (long)registers[1], (long)registers[2],
-		           (long)registers[3], (long)registers[4] };
+	long a[] = { (long)registers[0], (long)registers[1], (long)registers[2],
+		     (long)registers[3], (long)registers[4], (long)registers[5] };
 	unsigned long long *answer = registers;
 #endif
 	long result = -trap_error;
 
 	(void)signal;
 	if (from == 0 || number < from || number - from >= trap_times) {
-		result = syscall(info->si_syscall, a[0], a[1], a[2], a[3], a[4], TRAP_PASSES);
+		if (info->si_syscall == SCMP_SYS(io_uring_enter))
+			a[0] |= (long)TRAP_PASSES_FD;
+		else
+			a[5] = TRAP_PASSES;
+		result = syscall(info->si_syscall, a[0], a[1], a[2], a[3], a[4], a[5]);
 		result = result < 0 ? -errno : result;
 	} else {
 		trap_hits++;
@@ -100,14 +109,19 @@ static inline void trap_refuse_some(int signal, siginfo_t *info, void *context)
 	errno = before;
 }
 
-/* Counts calls of up to five arguments in all threads. None is refused before refuse_some(). */
+/*
+ * Counts calls of up to five arguments, or of io_uring_enter, in all threads. None is refused
+ * before refuse_some().
+ */
 static inline void count_calls(int call)
 {
 	const struct sigaction answer = { .sa_sigaction = trap_refuse_some,
 		                          .sa_flags = SA_SIGINFO };
 
 	expect_eq(sigaction(SIGSYS, &answer, NULL), 0);
-	filter_calls(SCMP_ACT_TRAP, call, &SCMP_A5_64(SCMP_CMP_NE, TRAP_PASSES));
+	filter_calls(SCMP_ACT_TRAP, call,
+	             call == SCMP_SYS(io_uring_enter) ? &SCMP_A0_64(SCMP_CMP_LT, TRAP_PASSES_FD)
+	                                              : &SCMP_A5_64(SCMP_CMP_NE, TRAP_PASSES));
 }
 
 /* Refuses the from-th counted call from now on, and as many. */

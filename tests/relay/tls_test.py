@@ -22,11 +22,12 @@ import threading
 import time
 
 from certificates import Authority
-from proxy_listener import Listener, hang_up
+from proxy_listener import hang_up
 from queue_client import KEY, QUEUE, Driver, open_soon, opening, take_all
 from redis_server import ARRIVES, SKIP, Server, die_with_test, expect, free_port, wait_until
 from sentinels import Sentinel
 from servers_test import has_role, make_replica
+from slow_proxy import SlowProxy
 
 EXPIRED = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
 
@@ -43,38 +44,6 @@ class TlsServer(Server):
 
     def url(self, *options, host="127.0.0.1", port=None):
         return f"rediss://{host}:{port or self.port}{'?' if options else ''}{'&'.join(options)}"
-
-
-class Cutter(Listener):
-    """A proxy that ends connections after so many bytes of the server, or never if this is None."""
-
-    def __init__(self, port):
-        self.target, self.cut_after = port, None
-        super().__init__(None)
-
-    def accepted(self, client):
-        threading.Thread(target=self.carry, args=(client, self.cut_after), daemon=True).start()
-
-    def carry(self, client, left):
-        try:
-            server = socket.create_connection(("127.0.0.1", self.target))
-            back = threading.Thread(target=self.send_back, args=(client, server), daemon=True)
-            back.start()
-            while left != 0 and (data := server.recv(left or 65536)):
-                client.sendall(data)
-                left = None if left is None else left - len(data)
-        except OSError:
-            pass
-        hang_up(client, server)
-
-    @staticmethod
-    def send_back(client, server):
-        try:
-            while data := client.recv(65536):
-                server.sendall(data)
-        except OSError:
-            pass
-        hang_up(client, server)
 
 
 def threads_of(driver):
@@ -185,7 +154,7 @@ def check_without_tls(tools):
 
 def check_cut(server, cafile):
     """Ends the connection after each of some numbers of bytes. A handshake has about 1000."""
-    cutter = Cutter(server.port)
+    cutter = SlowProxy(None, server.port)
     driver = Driver(server.url(cafile, port=cutter.port))
     for left in (1, 5, 6, 100, 127, 128, 400, 700, 800, 900, 1000, 1100, 1200):
         cutter.cut_after = left
