@@ -6,8 +6,8 @@ Usage: test_packaging.py TEST SOURCE-ROOT
 
 installed     installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
               and checks what is there; then compiles client.c, client.cc, and the same of the
-              store, against it through pkg-config, and through CMake in both ways, each shared
-              and static; and a program by each command and file of timerhub-building(7).
+              store, against it through pkg-config, and through CMake's find_package(), each
+              shared and static; and a program by each command and file of timerhub-building(7).
 wrap          the meson project and the wrap file of timerhub-building(7), with a repository of the
               sources: only libtimerhub is built, static as the project is.
 no-io-uring   the libraries without liburing, the clients, the example, and some tests of the laws.
@@ -212,13 +212,13 @@ def build_bilingual_client(directory, source, packages, version, env):
             check_client(program, packages[0], version, static, env, "liburing" in packages)
 
 
-def build_with_cmake(directory, source, version, env, more=()):
-    """The clients in both languages, and those named in `more`, with their packages."""
+def build_with_cmake(directory, source, version, env):
+    """The clients in both languages, and that of the relay."""
     # CMake must use ninja, which is installed because meson needs it. CMake's default is make,
     # which Debian's cmake package does not install.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
-    for name, package in [*client_programs().items(), *more]:
+    for name, package in [*client_programs().items(), ("relay_client_c", "timerhub-relay")]:
         check_client(directory / name, package, version, False, env)
         check_client(directory / f"{name}_static", package, version, True, env)
 
@@ -259,13 +259,11 @@ def test_installed(root, directory):
     build_bilingual_client(directory, here / "relay_client.c", ["timerhub-relay"], version, env)
     build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
                            env)
-    build_with_cmake(directory / "cmake", here / "cmake", version, env)
     build_by_page(root, directory / "page", version, env | {"CMAKE_PREFIX_PATH": str(prefix)})
-    relay = [("relay_client_c", "timerhub-relay")]
     # The path that CMake writes into a program is enough, also if the linker drops a library that
     # only another library calls.
-    paths = {"CMAKE_PREFIX_PATH": str(prefix), "LDFLAGS": "-Wl,--as-needed"}
-    build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
+    build_with_cmake(directory / "cmake_package", here / "cmake_package", version,
+                     {"CMAKE_PREFIX_PATH": str(prefix), "LDFLAGS": "-Wl,--as-needed"})
     # Into a staging directory, as a packager does.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
