@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tests relays on networks that become silent without closing connections, or that are slow.
+"""Tests relays on networks that become silent without closing connections.
 
 Usage: network_test.py DRIVER [TIMES [SECONDS]]
 
@@ -11,7 +11,6 @@ silent  Three relays have a horizon of a minute. One or both connections of the
 cut     For SECONDS no byte reaches or leaves the first relay, also on new connections. The other
         relays must move the tasks. Then the other relays are killed, the connections work again,
         and the first relay must move the tasks.
-slow    Messages take up to 50 ms in each direction. Each task must come once, and none early.
 """
 
 import os
@@ -30,8 +29,8 @@ RELAYS = 3
 class Relay:
     """A relay's process, and its proxy (way) to the server."""
 
-    def __init__(self, server, number, delay_s):
-        self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address, delay_s)
+    def __init__(self, server, number):
+        self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address)
         self.driver = serve(f"unix:{self.way.path}", NAME, HORIZON_MS="60000")
         self.process = self.driver.process
 
@@ -54,12 +53,12 @@ class Relay:
 class Scene:
     """A server, its relays, and a producer and consumer with a direct connection."""
 
-    def __init__(self, server, delay_s=0):
+    def __init__(self, server):
         make(NAME, f"unix:{server.address}")
         self.queue = Queue(server.client(2 * ARRIVES), NAME)
         # The lease is long, because a poll that ends a lease would hide a missing wake-up message.
         self.queue.call("create", "lease_us", 10**9)
-        self.relays = [Relay(server, number, delay_s) for number in range(RELAYS)]
+        self.relays = [Relay(server, number) for number in range(RELAYS)]
         wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
 
     def in_order(self):
@@ -129,19 +128,6 @@ def check_cut(seconds):
     print(f"cut for {seconds} s: {number} tasks, latest {latest / 1000:.1f} ms", flush=True)
 
 
-def check_slow(times, dice):
-    latest = 0
-    with Server() as server:
-        scene = Scene(server, 0.05)
-        try:
-            for number in range(times):
-                late = scene.queue.put_and_take(f"task-{number}", dice.randrange(300_000))
-                latest = max(latest, late)
-        finally:
-            scene.close()
-    print(f"slow, {times} tasks: latest {latest / 1000:.1f} ms")
-
-
 def main(arguments):
     Driver.program = arguments[1]
     times = int(arguments[2]) if len(arguments) > 2 else 200
@@ -149,7 +135,6 @@ def main(arguments):
     print(f"seed {seed}", flush=True)
     check_silent(times, random.Random(seed))
     check_cut(float(arguments[3]) if len(arguments) > 3 else 300)
-    check_slow(times, random.Random(seed))
     return 0
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A preloaded library that changes the wall clock of a process, which a time namespace cannot do.
- * The environment variable OTHER_CLOCK names a file with one number, the clock's offset in us. Tests
- * may change the file at any time.
+ * The environment variable OTHER_CLOCK names a file with one number, the clock's offset in us.
+ * Tests may change the file at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
