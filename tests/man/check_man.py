@@ -81,7 +81,6 @@ STRUCTS = ["timerhub_loop"]
 
 
 def section(text, name):
-    """The lines of a section, without its heading; empty if there is none."""
     match = re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh |\Z)", text, re.MULTILINE | re.DOTALL)
     return match[1] if match else ""
 
@@ -91,12 +90,10 @@ def titles_of(text):
 
 
 def names_of(text):
-    """The calls of a page."""
     return [name for name in titles_of(text) if name not in STRUCTS]
 
 
 def plain(text):
-    """Returns literal text as the reader sees it."""
     for escape, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\&", ""), (r"\e", "\\")):
         text = text.replace(escape, character)
     return text
@@ -126,7 +123,6 @@ def program_and_output(path, number=0):
 
 
 def inline_prototypes(root):
-    """name -> its parameters, as text."""
     text = (root / INLINE_HEADER).read_text(encoding="utf-8")
     return dict(re.findall(r"^static inline [^(;]*?(\w+)\(([^)]*)\)\n\{", text, re.MULTILINE))
 
@@ -139,7 +135,6 @@ def exported(root):
 
 
 def prototypes(root):
-    """name -> names of its parameters, from the headers."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in HEADERS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
@@ -149,7 +144,6 @@ def prototypes(root):
 
 
 def constants(root):
-    """The flags, enumerators and other numbers of the header."""
     text = (root / "include/timerhub.h").read_text(encoding="utf-8")
     return re.findall(r"^(?:#define |\t)(TIMERHUB_\w+)(?: = | \(|  *[0-9U])", text, re.MULTILINE)
 
@@ -223,7 +217,6 @@ def check_overview(path, topics, listing, wanted):
 
 
 def errors_of(listing):
-    """The error numbers that a list has items of."""
     items = re.findall(r"^\.It Er (.*)$", listing, re.MULTILINE)
     return set(re.findall(r"\bE[A-Z0-9]+\b", " ".join(items)))
 
@@ -245,7 +238,6 @@ def check_debugging(root, pages):
 
 
 def methods(root):
-    """class -> declarations of the public methods of the header for C++."""
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}

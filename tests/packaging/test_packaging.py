@@ -41,7 +41,6 @@ BUILDING = "man/timerhub-building.7"
 
 
 def run(*command, env=None, **options):
-    """Runs a command in a plain environment, returns what it printed."""
     plain = {name: value for name, value in os.environ.items()
              if name in ("PATH", "HOME", "TMPDIR", "LANG", "USER", "TIMERHUB_TEST_SEED")}
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False,
@@ -73,7 +72,6 @@ def pages(root):
 
 
 def examples(root):
-    """The paths of the examples, which are installed as they are in the tree."""
     return {path.relative_to(root).as_posix() for path in (root / "examples").rglob("*.*")
             if path.is_file() and path.name != "meson.build" and path.parent.name != "__pycache__"}
 
@@ -91,7 +89,6 @@ def client_programs():
 
 
 def needed(program):
-    """The shared libraries that a program names."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", program))
 
 
@@ -117,14 +114,12 @@ def check_client(program, package, version, static, env=None, on_uring=False):
 
 
 def commands_of_page(root):
-    """The commands of timerhub-building(7) that compile a program."""
     text = (root / BUILDING).read_text(encoding="utf-8")
     text = re.sub(r'\\e\n\.Dl "? *(.*?)"?$', r"\1", text, flags=re.MULTILINE)  # on two lines
     return re.findall(r"^\.Dl (cc .*)$", text, re.MULTILINE)
 
 
 def files_of_page(root):
-    """Its files, by the first word of each."""
     text = (root / BUILDING).read_text(encoding="utf-8")
     blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text, re.MULTILINE | re.DOTALL)
     return {re.match(r"\[?[\w-]+", block)[0]: block for block in blocks}
@@ -283,7 +278,6 @@ def copy_sources(root, target):
 
 
 def built_libraries(folder):
-    """The names of the library files in there, or in a folder of it."""
     names = [path.name for path in folder.rglob("lib*") if path.is_file()]
     return {name for name in names if re.fullmatch(r"libtimerhub[a-z-]*\.(so[\d.]*|a)", name)}
 
@@ -301,7 +295,6 @@ def check_libraries(build, wanted):
 
 
 def make_repository(root, target, tag):
-    """A git repository of the sources, with a tag."""
     copy_sources(root, target)
     someone = {f"GIT_{who}_{what}": "someone" for who in ("AUTHOR", "COMMITTER")
                for what in ("NAME", "EMAIL")} | {"GIT_CONFIG_GLOBAL": os.devnull}

@@ -38,7 +38,6 @@ class OtherClock:
             file.write(struct.pack("q", ahead_us))
 
     def date(self):
-        """Returns the seconds since 1970 by this clock."""
         return int(subprocess.run(["date", "+%s"], env=os.environ | self.environment, check=True,
                                   capture_output=True, text=True).stdout)
 

@@ -26,8 +26,6 @@ NODE_TIMEOUT_MS = 1000
 
 
 class Node(PortServer):
-    """A node of a cluster."""
-
     def __init__(self):
         super().__init__("--cluster-enabled", "yes", "--cluster-port", str(free_port()),
                          "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--appendonly", "yes")
@@ -50,8 +48,6 @@ class Node(PortServer):
 
 
 class Cluster:
-    """Masters, each with as many replicas."""
-
     def __init__(self, masters, replicas):
         self.nodes = [Node() for _ in range(masters * (1 + replicas))]
         self.masters = self.nodes[:masters]
@@ -84,7 +80,6 @@ class Cluster:
         return self.nodes[-1]
 
     def owner(self):
-        """Returns the master of the slot, as a node that lives sees it."""
         for node in self.nodes:
             if node.is_away:
                 continue

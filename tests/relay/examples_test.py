@@ -68,7 +68,6 @@ def forget_orders(server):
 
 
 def check_other(name, command, environment, server):
-    """Runs an example in another language."""
     if not command:
         print("left out: nothing here runs", name)
         return

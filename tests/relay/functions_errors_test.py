@@ -62,7 +62,6 @@ def call(redis, name, *arguments):
 
 
 def fails(redis, words, name, *arguments):
-    """The call must return an error with these words."""
     try:
         expect(False, name, arguments, call(redis, name, *arguments))
     except RedisError as error:
@@ -246,8 +245,6 @@ def check_exhausted_stream(redis):
 
 
 def check_bad_keys(redis):
-    """Calls functions with a wrong list of keys, which is neither all keys nor the one key of the
-    queue."""
     bring_about(redis, "waiting")
     before = picture(redis)
     for name, parts in KEYS.items():
@@ -389,8 +386,6 @@ def check_wiped(redis):
 
 
 def repair(redis):
-    """Calls repair from the beginning to the end. Returns the number of tasks put back, and of
-    entries removed."""
     stage, cursor, restored, removed = b"task", b"0", 0, 0
     for _ in range(1000):
         code, stage, cursor, back, gone = call(redis, "repair", stage, cursor)
@@ -403,8 +398,6 @@ def repair(redis):
 
 
 def agrees(redis):
-    """Returns whether each waiting id and each entry has a record, and there are no other
-    records."""
     records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
     waiting = {name for name, record in records.items() if record[:1] == b"w"}
     entries = {(fields[1], entry) for entry, fields in redis("XRANGE", QUEUE + "ready", "-", "+")}

@@ -34,7 +34,6 @@ PIPELINE = 500
 
 
 def calls_of(client):
-    """Returns the number of calls of functions at the server."""
     found = re.search(r"cmdstat_fcall:calls=(\d+)", client("INFO", "commandstats").decode())
     return int(found[1])
 

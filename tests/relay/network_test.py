@@ -27,16 +27,12 @@ RELAYS = 3
 
 
 class Relay:
-    """A relay's process, and its proxy (way) to the server."""
-
     def __init__(self, server, number):
         self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address)
         self.driver = serve(f"unix:{self.way.path}", NAME, HORIZON_MS="60000")
         self.process = self.driver.process
 
     def go_silent(self, dice):
-        """Makes connections of the relay silent. Returns a text that says which connections and
-        directions."""
         which = dice.choice(("both", "bells", "commands"))
         ways = dice.choice(("up", "down", "up down"))
         for connection in self.way.open_connections():
@@ -72,7 +68,6 @@ class Scene:
         return [ranks[rank] for rank in sorted(ranks)]
 
     def listeners(self):
-        """Returns the relays to which Redis would deliver wake-up messages."""
         channels = self.queue.client("PUBSUB", "CHANNELS", self.queue.prefix + "bell:*")
         return [relay for relay in self.relays for channel in channels
                 if f"{relay.process.pid}" in channel.decode().split("bell:")[1].split("-")]

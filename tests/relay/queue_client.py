@@ -30,8 +30,6 @@ KEYS = {
 
 
 class Queue:
-    """One queue, used by one connection."""
-
     def __init__(self, client, name):
         self.client, self.prefix = client, f"timerhub:{{{name}}}:"
 
@@ -130,7 +128,6 @@ def open_soon(driver, wanted, *how):
 
 
 def opening(url, timeout_ms=5000):
-    """Returns the result of timerhub_relay_open() with this address."""
     driver = Driver(url)
     result = driver.open(timeout_ms=timeout_ms)
     driver.close()

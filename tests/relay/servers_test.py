@@ -41,7 +41,6 @@ RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+
 
 
 def has_role(server, role):
-    """Whether the server is a master or a replica, as a Sentinel made it."""
     try:
         return server.client()("ROLE")[0] == role
     except (OSError, RedisError):
@@ -266,7 +265,6 @@ def check_sentinel(master, replica):
 
 
 def clients_of(server, command):
-    """Returns the ids of the connections whose last command is `command`."""
     lines = server.client()("CLIENT", "LIST").decode().splitlines()
     found = [dict(word.split("=", 1) for word in line.split()) for line in lines]
     return [one["id"] for one in found if one["cmd"] == command]

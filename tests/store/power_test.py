@@ -21,7 +21,6 @@ RECORD = struct.Struct("=cc2xIQ")
 
 
 def records(trace):
-    """Yields (kind, file, position or size, data)."""
     data, at = trace.read_bytes(), 0
     while at < len(data):
         kind, file, count, position = RECORD.unpack_from(data, at)

@@ -81,8 +81,6 @@ PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
 
 
 class Library:
-    """A library: its public headers and its map."""
-
     def __init__(self, folder, *names):
         self.headers = [f"include/{name}.h" for name in names]
         self.map = f"{folder}/{names[0]}.map"
@@ -94,8 +92,6 @@ LIBRARIES = (Library("lib", "timerhub", "timerhub_loop"),
 
 
 class Source:
-    """A file: its path from the root, and its lines."""
-
     def __init__(self, root, path):
         self.path = path
         self.name = path.name
@@ -328,7 +324,6 @@ def check_forbidden(sources):
 
 
 def without_comments(source):
-    """Returns the text of a C file, with empty lines in place of its comments."""
     return re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"),
                   "\n".join(source.lines), flags=re.DOTALL)
 
@@ -361,8 +356,6 @@ def check_descriptors(sources):
 
 
 def suite_of(path):
-    """Returns the suite of a folder's tests: the folder's name, or the name of the part of the
-    tree."""
     return path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts[0]
 
 
@@ -460,7 +453,6 @@ def check_licence(sources):
 
 
 def clang_format():
-    """Returns clang-format if it has the agreed version, or None."""
     for name in (f"clang-format-{CLANG_FORMAT}", "clang-format"):
         path = shutil.which(name)
         if path:

@@ -35,8 +35,6 @@ KINDS = [("callback_computes", "queue"), ("callback_blocks", "loop"), ("handler_
 
 
 class Program:
-    """A program that obeys orders."""
-
     def __init__(self, path, is_ready=True):
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, bufsize=1)
@@ -61,8 +59,6 @@ class Program:
 
 
 class Watch:
-    """timerhub-top --watch, whose lines a thread collects."""
-
     def __init__(self, pid, *options):
         self.tool = subprocess.Popen([TOP, "-j", "--watch", f"{THRESHOLD_MS}ms", *options,
                                       str(pid)], text=True,

@@ -160,29 +160,6 @@ class Json(unittest.TestCase):
         hub = once(watched.pid)["hubs"][0]
         return hub if as_stats(hub) == watched.stats(0) else None
 
-    def test_withdrawn_expiries_and_reopened_queues(self):
-        with Watched() as watched:
-            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
-            for step in range(1, 30):  # a full outbox is compacted several times
-                watched.ok("arm 0 0 10 40", f"advance 0 {100 * step}")
-                self.assertEqual(watched.do("cancel 0 39"), "39")
-                self.assertEqual(once(watched.pid)["hubs"][0]["live"], step)
-            self.check_outbox(watched, 29, 256)
-            self.assertEqual(watched.do("drain 0 0 100"), "29")
-            self.check_outbox(watched, 0, 0)
-            watched.ok("arm 0 0 10 5", "advance 0 5000", "close_queue 0 0")
-            self.assertEqual(once(watched.pid)["hubs"][0]["queues"], [])
-            watched.ok("queue 0")
-            self.check_outbox(watched, 0, 0)
-            watched.ok("arm 0 1 10 7", "advance 0 6000")
-            self.check_outbox(watched, 7, 7)
-
-    def check_outbox(self, watched, least, most):
-        hub = once(watched.pid)["hubs"][0]
-        self.assertEqual(as_stats(hub), watched.stats(0))
-        self.assertEqual(len(hub["queues"]), 1)
-        self.assertTrue(least <= hub["outbox"] <= most, hub["outbox"])
-
     def test_hubs_are_told_apart(self):
         with Watched() as watched:
             watched.ok(f"hub first {OBSERVABLE} 10", "hub hidden 0 20",
