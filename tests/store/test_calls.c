@@ -23,16 +23,6 @@ static struct timerhub_store_change done_of(struct timerhub_store_task *task)
 	return (struct timerhub_store_change){ .op = TIMERHUB_STORE_DONE, .task = task };
 }
 
-/* The same error of each answer to a delivery, whose data is another copy's. */
-static void expect_answers(struct timerhub_store_task task, int error)
-{
-	task.data = task.key = NULL;
-	expect_eq(timerhub_store_done(store, &task), error);
-	expect_eq(timerhub_store_retry(store, &task, 0), error);
-	expect_eq(timerhub_store_park(store, &task, 0), error);
-	expect_eq(timerhub_store_touch(store, &task, 0), error);
-}
-
 static void done(struct timerhub_store_task *task)
 {
 	expect_eq(timerhub_store_done(store, task), 0);
@@ -73,7 +63,11 @@ TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 	copy = task;
 	done(&task);
 	expect(!task.data && !task.key);
-	expect_answers(copy, -ENOENT);
+	copy.data = copy.key = NULL;
+	expect_eq(timerhub_store_done(store, &copy), -ENOENT);
+	expect_eq(timerhub_store_retry(store, &copy, 0), -ENOENT);
+	expect_eq(timerhub_store_park(store, &copy, 0), -ENOENT);
+	expect_eq(timerhub_store_touch(store, &copy, 0), -ENOENT);
 	expect_eq(timerhub_store_cancel(store, id), -ENOENT);
 	take_none();
 	fixture_end();
@@ -173,50 +167,6 @@ TEST(move_gives_a_new_time, 60)
 	fixture_end();
 }
 
-TEST(id_of_another_queue_is_unknown, 60)
-{
-	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
-	struct timerhub_store *second;
-	struct timerhub_store_task task;
-	uint64_t id;
-
-	fixture_begin(NULL);
-	second = fixture_open(&other);
-	id = put_in(0, "k", "x");
-	expect_eq(timerhub_store_cancel(second, id), -ENOENT);
-	expect_eq(timerhub_store_move(second, id, 0, 0), -ENOENT);
-	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
-	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
-	task = take_one();
-	done(&task);
-	timerhub_store_close(second);
-	fixture_end();
-}
-
-TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60)
-{
-	struct timerhub_store_task first, second, late;
-
-	fixture_begin(&short_lease);
-	(void)put_in(0, NULL, "x");
-	first = take_one();
-	second = take_one();
-	expect_eq(second.id, first.id);
-	expect_cmp(second.delivery, >, first.delivery);
-	expect_eq(second.attempts, 2);
-	expect_le(first.lease_end_ns, boot_ns());
-	late = first;
-	timerhub_store_release(store, &first);
-	timerhub_store_release(store, &first);
-	expect_answers(late, -ESTALE);
-	expect_eq(timerhub_store_touch(store, &second, HOUR), 0);
-	expect_lt(boot_ns() + HOUR / 2, second.lease_end_ns);
-	sleep_ns(60 * MS);
-	take_none();
-	expect_eq(timerhub_store_done(store, &second), 0);
-	fixture_end();
-}
-
 TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 {
 	struct timerhub_store_task task;
@@ -287,27 +237,6 @@ TEST_LOOP(attempts_are_25_unless_the_config_says_otherwise, 60, 2)
 		expect_eq(task.attempts, 26);
 		done(&task);
 	}
-	fixture_end();
-}
-
-TEST(periods_that_pass_untaken_are_counted, 60)
-{
-	struct timerhub_store_put put = { .size = sizeof(put),
-		                          .flags = TIMERHUB_ABSOLUTE,
-		                          .interval_ns = HOUR };
-	struct timerhub_store_task task;
-	uint64_t due_ns;
-
-	fixture_begin(NULL);
-	put.when_ns = wall_ns() - 2 * HOUR - HOUR / 2;
-	expect_eq(timerhub_store_put(store, &put, NULL), 0);
-	task = take_one();
-	expect_eq(task.periods, 3);
-	due_ns = task.due_ns;
-	done(&task);
-	take_none();
-	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), (due_ns + 3 * HOUR) / 1000);
-	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
 	fixture_end();
 }
 
