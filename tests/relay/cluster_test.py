@@ -135,8 +135,8 @@ def check_kinds(cluster):
 
 def check_calls(cluster):
     """The queue is where its slot is, with the functions, and nowhere else."""
-    driver = Driver(cluster.url(next(one for one in cluster.masters if one != cluster.owner())))
-    expect(driver.open() == 0, "open")
+    owner = cluster.owner()
+    driver = Driver.opened(cluster.url(next(one for one in cluster.masters if one != owner)))
     for name in ("a", "b", "c"):
         expect(driver("put", name, 20, name) == 0, "put")
     expect(sorted(take_all(driver, 3)) == ["a", "b", "c"], "another task came")
@@ -153,8 +153,7 @@ def check_rights(cluster):
     for node in cluster.masters:
         node.ask("ACL", "SETUSER", "relay", "reset", "on", ">p", *RIGHTS, *RIGHTS_MORE["relay"],
                  "+cluster|slots", f"~{KEY}*", f"&{KEY}*", f"~{{{QUEUE}}}")
-    driver = Driver(cluster.url().replace("//", "//relay:p@"))
-    expect(driver.open() == 0, "open")
+    driver = Driver.opened(cluster.url().replace("//", "//relay:p@"))
     expect(driver("put", "right", 20, "x") == 0 and take_all(driver, 1) == ["right"], "calls")
     driver.close()
 

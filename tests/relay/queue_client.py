@@ -90,6 +90,12 @@ class Driver:
                                         env=os.environ | {"REDIS_URL": url} | environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
+    @classmethod
+    def opened(cls, url, *how):
+        driver = cls(url)
+        expect(driver.open(*how) == 0, "open of", url, how)
+        return driver
+
     def __call__(self, *words):
         self.send(*words)
         return self.receive()

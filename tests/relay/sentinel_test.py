@@ -178,8 +178,7 @@ def far():
     with PortServer() as old, PortServer() as new:
         ways = [SlowProxy(None, server.address, FAR_S, FAR_S) for server in (old, new)]
         sentinel = FakeSentinel(ways[0], 2 * FAR_S)
-        driver = Driver(url_of([sentinel]))
-        expect(driver.open(1, 1500 * ARRIVES) == 0, "open far away")
+        driver = Driver.opened(url_of([sentinel]), 1, 1500 * ARRIVES)
         expect(driver("put", "near", 0, "x") == 0, "put")
         expect(driver("take", 1000 * ARRIVES)[1] == "near" and driver("done") == 0, "take")
         expect(old.client()("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1, "no bells are heard")
@@ -197,8 +196,7 @@ def far():
 def rest():
     with PortServer() as master:
         sentinels = [FakeSentinel(master) for _ in range(3)]
-        driver = Driver(url_of(sentinels))
-        expect(driver.open(0) == 0, "open by Sentinels")
+        driver = Driver.opened(url_of(sentinels), 0)
         before = [one.asked for one in sentinels]
         time.sleep(4)
         asked = [one.asked - was for one, was in zip(sentinels, before, strict=True)]
@@ -220,8 +218,7 @@ def anew():
         sentinels = [FakeSentinel(old) for _ in range(3)]
         for one in sentinels:
             one.epoch = 5
-        driver = Driver(url_of(sentinels))
-        expect(driver.open() == 0, "open by Sentinels")
+        driver = Driver.opened(url_of(sentinels))
         first, asked = sentinels[0], sentinels[0].asked
         first.epoch, first.master = 1, new
         wait_until(lambda: driver("put", f"task-{first.asked}", 3600_000, "x") in (0, -17) and

@@ -75,8 +75,7 @@ def unix(server):
 def check_shards(servers):
     clients = [server.client() for server in servers]
     urls = [unix(server) for server in servers]
-    driver = Driver(",".join(urls))
-    expect(driver.open() == 0, "open")
+    driver = Driver.opened(",".join(urls))
     names = [f"id-{number}" for number in range(60)]
     for name in names:
         expect(driver("put", name, 3600_000, name) == 0, "put", name)
@@ -320,8 +319,7 @@ def check_takers_connection():
     with PortServer() as a, PortServer(host="127.0.0.2", port=a.port) as b, \
             PortServer(host="127.0.0.2") as c:
         sentinel = FakeSentinel(a)
-        driver = Driver(url_of([sentinel]))
-        expect(driver.open() == 0, "open by a Sentinel")
+        driver = Driver.opened(url_of([sentinel]))
         check_same_server(driver, a)
         check_other_server(driver, sentinel, b)  # a server on another host
         check_other_server(driver, sentinel, c)  # a server on another port
@@ -500,11 +498,9 @@ def check_roles(client, at):
     for role, more in RIGHTS_MORE.items():
         client("ACL", "SETUSER", role, "reset", "on", ">p", *RIGHTS, *more, f"~{KEY}*", f"&{KEY}*",
                f"~{{{QUEUE}}}")
-    driver = Driver(f"redis://replicas:p@{at}")
-    expect(driver.open(0, 5000, 1) == 0, "open with replicas")
+    driver = Driver.opened(f"redis://replicas:p@{at}", 0, 5000, 1)
     driver.close()
-    driver = Driver(f"redis://relay:p@{at}")
-    expect(driver.open(1) == 0, "open of a relay")
+    driver = Driver.opened(f"redis://relay:p@{at}", 1)
     wait_until(lambda: client("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1, "a relay that hears bells")
     asker = Driver(f"redis://check:p@{at}")
     wait_until(lambda: asker("check", QUEUE)[-1] == "-", "a check without a fault")
@@ -529,8 +525,7 @@ def check_password():
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
         # A user with the rights that the manual page lists can open a queue without serving it.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
-        driver = Driver(f"redis://own:p@{at}")
-        expect(driver.open(0) == 0, "open with the rights of the manual")
+        driver = Driver.opened(f"redis://own:p@{at}", 0)
         expect(driver("put", "own", 0, "x") == 0, "put with them")
         expect(driver("cancel", "own") == 0, "cancel with them")
         expect(driver("take", 10) == 0, "take with them")
@@ -561,8 +556,7 @@ def check_password_file():
         path.touch()
         expect(opening(f"@{path}") == -errno.EINVAL, "open with an empty file")
         rotate("first")
-        driver = Driver(f"@{path}")
-        expect(driver.open(1) == 0, "open")
+        driver = Driver.opened(f"@{path}", 1)
         rotate("second")
         client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         expect(driver("put", "second", 0, "x") == 0, "put with the new password")
@@ -654,8 +648,7 @@ def check_loading(driver, server, client):
 def check_dead_server():
     """A take that does not wait leaves out a server to which there is no connection."""
     with Server() as alive, Server() as dead:
-        driver = Driver(f"{unix(alive)},{unix(dead)}")
-        expect(driver.open(0, 2500 * ARRIVES) == 0, "open")
+        driver = Driver.opened(f"{unix(alive)},{unix(dead)}", 0, 2500 * ARRIVES)
         dead.kill()
         begin = time.monotonic()
         expect(driver("take", 0) < 0 and driver("take", 0) < 0, "take from a dead server")
@@ -666,8 +659,7 @@ def check_dead_server():
 def check_stopped():
     """A server that does not answer holds up no take after a stop."""
     with Server() as server:
-        driver = Driver(unix(server))
-        expect(driver.open(0, 2500 * ARRIVES) == 0, "open")
+        driver = Driver.opened(unix(server), 0, 2500 * ARRIVES)
         server.process.send_signal(signal.SIGSTOP)
         late = threading.Timer(ARRIVES, server.process.send_signal, (signal.SIGCONT,))
         late.start()

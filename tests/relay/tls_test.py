@@ -192,8 +192,7 @@ def check_sentinel(authority, pair, cafile):
             expect(opening(url.partition("?")[0]) == -errno.EACCES, "an untrusted Sentinel")
             expect(opening(url.replace("sentinels:", "sentinel:").partition("?")[0], 300) < 0,
                    "a Sentinel by TLS, asked without")
-            driver = Driver(url)
-            expect(driver.open(1) == 0, "open by a Sentinel")
+            driver = Driver.opened(url, 1)
             expect(sentinel.ask("failover", "main") == b"OK", "a failover")
             # Until then the old master takes puts, and loses them when it becomes a replica.
             wait_until(lambda: has_role(master, b"slave"), "a new replica", 3 * ARRIVES)

@@ -38,20 +38,21 @@ class Tool:
         self.program, self.server = program, server
         self.environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
 
-    def __call__(self, *words, status=0, given=None, **environment):
+    def run(self, status, *words, given=None, **environment):
         done = subprocess.run([self.program, *words], env=self.environment | environment,
                               input=given, capture_output=True, text=True, timeout=3 * ARRIVES,
                               check=False)
         expect(done.returncode == status, words, "ended with", done.returncode, done.stderr)
+        return done
+
+    def __call__(self, *words, status=0, **how):
+        done = self.run(status, *words, **how)
         expect((status == 0) == (done.stderr == "") or "check" in words, words, done.stderr)
         return done.stdout
 
     def says(self, status, *words):
         """Returns the error output of a command that is refused or fails."""
-        done = subprocess.run([self.program, *words], env=self.environment, capture_output=True,
-                              text=True, timeout=3 * ARRIVES, check=False)
-        expect(done.returncode == status, words, "ended with", done.returncode, done.stderr)
-        return done.stderr
+        return self.run(status, *words).stderr
 
     def json(self, *words):
         return json.loads(self("--json", *words))

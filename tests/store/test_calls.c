@@ -167,6 +167,23 @@ TEST(move_gives_a_new_time, 60)
 	fixture_end();
 }
 
+TEST(id_of_another_queue_is_unknown, 60)
+{
+	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
+	struct timerhub_store *second;
+	struct timerhub_store_task task;
+	uint64_t id;
+
+	fixture_begin(NULL);
+	second = fixture_open(&other);
+	id = put_in(0, "k", "x");
+	expect_eq(timerhub_store_cancel(second, id), -ENOENT);
+	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
+	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
+	timerhub_store_close(second);
+	fixture_end();
+}
+
 TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 {
 	struct timerhub_store_task task;
