@@ -136,23 +136,15 @@ def check_tree(prefix, root, version):
     """The files that an installation consists of, and no others."""
     files = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
     libraries = library_folder(prefix).relative_to(prefix).as_posix()
-    wanted = {f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
-              f"{libraries}/{soname('timerhub', version)}", f"{libraries}/libtimerhub.so.{version}",
-              f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
-              "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub-ffi.7",
-              "share/man/man7/timerhub_hpp.7",
-              *(f"share/man/man7/timerhub-{name}.7"
-                for name in ("building", "free", "late", "loops", "platforms", "porting"))}
-    wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
-               f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
-               f"{libraries}/{soname('timerhub-store', version)}",
-               f"{libraries}/libtimerhub-store.so.{version}",
-               "share/man/man7/timerhub-store.7", "share/man/man5/timerhub-store.5"}
-    wanted |= {f"{libraries}/pkgconfig/timerhub-relay.pc", "share/timerhub/timerhub.lua",
-               f"{libraries}/libtimerhub-relay.a", f"{libraries}/libtimerhub-relay.so",
-               f"{libraries}/{soname('timerhub-relay', version)}",
-               f"{libraries}/libtimerhub-relay.so.{version}",
-               "share/man/man7/timerhub-relay.7", "share/man/man5/timerhub-relay.5"}
+    wanted = {"share/timerhub/timerhub.lua", "share/man/man7/timerhub_hpp.7",
+              "share/man/man5/timerhub-store.5", "share/man/man5/timerhub-relay.5"}
+    for package in ("timerhub", "timerhub-store", "timerhub-relay"):
+        wanted |= {f"{libraries}/pkgconfig/{package}.pc", f"{libraries}/{soname(package, version)}",
+                   f"share/man/man7/{package}.7",
+                   *(f"{libraries}/lib{package}.{end}" for end in ("a", "so", f"so.{version}"))}
+    wanted |= {f"share/man/man7/timerhub-{name}.7"
+               for name in ("building", "debugging", "ffi", "free", "late", "loops", "platforms",
+                            "porting")}
     wanted |= {f"share/man/man3/{name}.3" for name in pages(root)}
     wanted |= {f"{libraries}/cmake/timerhub/timerhubConfig{name}.cmake" for name in ("", "Version")}
     wanted |= {f"include/{path.name}" for path in (root / "include").iterdir()}

@@ -9,7 +9,6 @@ many     TASKS tasks are due at random times within SECONDS, with 16 relays and 
          is repeated with a tenth of the tasks on four servers.
 backlog  TASKS tasks are all due when a relay starts, at random times or at one time, and others
          become due meanwhile. They must come in the order of their due times.
-storms   Each put is the earliest so far, or is cancelled, or has no data or the most data.
 """
 
 import os
@@ -150,25 +149,6 @@ def check_backlog(tasks, spread_us, dice):
         expect(order[:tasks] == sorted(order[:tasks]), "equal times out of order")
 
 
-def check_storms(tasks):
-    with Server() as server:
-        (queue,), relays = begin(2, server)
-        far = queue.now() + 10**12
-        replies = pipeline(queue, [queue.words("put", str(task), far - task, "a", "")
-                                   for task in range(tasks)])
-        expect(all(reply[0] == 0 for reply in replies), "put")
-        replies = pipeline(queue, [queue.words("cancel", str(task)) for task in range(tasks)])
-        expect(replies == [[0]] * tasks, "cancel")
-        expect(queue.count("task") + queue.count("due") == 0, "left")
-        for size in (0, 65536):
-            data = os.urandom(size)
-            expect(queue.put(f"data-{size}", 1000, "", data)[0] == 0, "put")
-            entries = queue.read(1, 1000 * ARRIVES)
-            expect([entry[4] for entry in entries] == [data], size, "bytes came otherwise")
-            queue.done(f"data-{size}")
-        end(relays)
-
-
 def main(arguments):
     Driver.program = arguments[1]
     tasks = int(arguments[2]) if len(arguments) > 2 else 1_000_000
@@ -186,7 +166,6 @@ def main(arguments):
             server.close()
     check_backlog(tasks, 10**8, dice)
     check_backlog(tasks, 1, dice)
-    check_storms(max(1, tasks // 10))
     return 0
 
 

@@ -170,6 +170,7 @@ TEST(move_gives_a_new_time, 60)
 TEST(id_of_another_queue_is_unknown, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
+	const struct timerhub_store_put own = { .size = sizeof(own), .key = "own" };
 	struct timerhub_store *second;
 	struct timerhub_store_task task;
 	uint64_t id;
@@ -180,6 +181,11 @@ TEST(id_of_another_queue_is_unknown, 60)
 	expect_eq(timerhub_store_cancel(second, id), -ENOENT);
 	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
 	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
+	expect_eq(timerhub_store_put(second, &own, NULL), 0);
+	expect_eq(timerhub_store_take(second, &task, 1, ARRIVES),
+	          1); /* and not what is due longer */
+	expect_eq(strcmp(task.key, own.key), 0);
+	timerhub_store_release(second, &task);
 	timerhub_store_close(second);
 	fixture_end();
 }
