@@ -172,6 +172,18 @@ static void threads_end(const pthread_t *threads, unsigned count)
 		thread_join(threads[i]);
 }
 
+/* A test of a queue of its own, which `relay` serves. */
+#define RELAY_TEST_LOOP(test_name, limit, times)                                                   \
+	static void test_name##_body(int _i);                                                      \
+	TEST_LOOP(test_name, limit, times)                                                         \
+	{                                                                                          \
+		begin();                                                                           \
+		test_name##_body(_i);                                                              \
+		end();                                                                             \
+	}                                                                                          \
+	static void test_name##_body(int _i CK_ATTRIBUTE_UNUSED)
+#define RELAY_TEST(test_name, limit) RELAY_TEST_LOOP(test_name, limit, 1)
+
 static struct timerhub_relay_stats stats(void)
 {
 	struct timerhub_relay_stats now;
@@ -230,12 +242,11 @@ static void done(const struct timerhub_relay_task *task)
 }
 
 /* Redis stores microseconds: the relay rounds up, because no task may come early. */
-TEST(a_due_time_is_rounded_up, 60)
+RELAY_TEST(a_due_time_is_rounded_up, 60)
 {
 	uint64_t due_ns = (wall_ns() + 30 * MS) / 1000 * 1000;
 	struct timerhub_relay_task task;
 
-	begin();
 	expect_eq(timerhub_relay_put(relay, "id", due_ns + 1, TIMERHUB_ABSOLUTE, "id", 2, NULL), 0);
 	task = take_first("id");
 	expect(task.data_len == 2 && memcmp(task.data, "id", 2) == 0);
@@ -246,15 +257,13 @@ TEST(a_due_time_is_rounded_up, 60)
 	expect_eq(stats().done, 1);
 	expect_eq(stats().promoted, 1);
 	expect_eq(stats().waiting + stats().ready, 0);
-	end();
 }
 
-TEST(an_id_is_one_task, 60)
+RELAY_TEST(an_id_is_one_task, 60)
 {
 	char id[TIMERHUB_RELAY_ID_BYTES], other[TIMERHUB_RELAY_ID_BYTES];
 	struct timerhub_relay_task task;
 
-	begin();
 	put("id", HOUR);
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "new", 3, id), 0);
 	expect(strcmp(id, "id") == 0);
@@ -275,15 +284,13 @@ TEST(an_id_is_one_task, 60)
 	expect_eq(stats().cancelled, 2);
 	expect_eq(stats().retried, 1);
 	expect_eq(stats().moved, 1);
-	end();
 }
 
-TEST(an_answer_names_its_delivery, 60)
+RELAY_TEST(an_answer_names_its_delivery, 60)
 {
 	struct timerhub_relay *taker;
 	struct timerhub_relay_task first, second;
 
-	begin();
 	taker = open_relay(0);
 	set("lease_us", 200000);
 	put("moved", 0);
@@ -319,16 +326,14 @@ TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(stats().waiting, 1);
 	timerhub_relay_close(taker);
-	end();
 }
 
-TEST(fd_is_readable_just_while_a_task_is_due, 60)
+RELAY_TEST(fd_is_readable_just_while_a_task_is_due, 60)
 {
 	struct timerhub_relay_task task;
 	struct timerhub_relay *clock;
 	int fd;
 
-	begin();
 	clock = relay;
 	relay = open_relay(0); /* a relay that does not serve the queue */
 	fd = timerhub_relay_fd(relay);
@@ -352,14 +357,12 @@ TEST(fd_is_readable_just_while_a_task_is_due, 60)
 	timerhub_relay_close(relay);
 	expect(!fd_readable_within(fd, 100 * MS));
 	relay = clock;
-	end();
 }
 
-TEST(limits_are_told_apart, 60)
+RELAY_TEST(limits_are_told_apart, 60)
 {
 	char data[2000] = "";
 
-	begin();
 	set("data_max", 1000);
 	set("tasks_max", 2);
 	expect_eq(timerhub_relay_put(relay, "a", HOUR, 0, data, 1001, NULL), -EMSGSIZE);
@@ -368,7 +371,6 @@ TEST(limits_are_told_apart, 60)
 	expect_eq(timerhub_relay_put(relay, "c", HOUR, 0, NULL, 0, NULL), -EAGAIN);
 	expect_eq(timerhub_relay_put(relay, "c", UINT64_MAX - 1, 0, NULL, 0, NULL), -ERANGE);
 	expect_eq(timerhub_relay_move(relay, "a", UINT64_MAX - 1, 0), -ERANGE);
-	end();
 }
 
 static struct timerhub_relay_report report_now(void)
@@ -388,11 +390,10 @@ static void set_look_by(int64_t ahead_s)
 	(void)command("HSET", key("state"), "look_by", text);
 }
 
-TEST(check_tells_that_no_relay_serves, 60)
+RELAY_TEST(check_tells_that_no_relay_serves, 60)
 {
 	struct timerhub_relay_report report;
 
-	begin();
 	while (stats().relays == 0)
 		;
 	timerhub_relay_close(relay);
@@ -420,10 +421,9 @@ TEST(check_tells_that_no_relay_serves, 60)
 	expect(report.fault && strstr(report.fault, "overdue"));
 	expect(report.faults & TIMERHUB_RELAY_FAULT_UNHEARD);
 	expect_cmp(report.overdue_ns, >, HOUR);
-	end();
 }
 
-TEST(misuse_is_answered, 60)
+RELAY_TEST(misuse_is_answered, 60)
 {
 	static const char *const names[] = { "", "a b", "a}b", "a:b", NULL };
 	static const struct {
@@ -450,7 +450,6 @@ TEST(misuse_is_answered, 60)
 	struct timerhub_relay_report report;
 	char id[TIMERHUB_RELAY_ID_BYTES + 1];
 
-	begin();
 	for (unsigned i = 0; names[i]; i++)
 		expect_eq(timerhub_relay_open(&other, names[i], &config), -EINVAL);
 	expect_eq(timerhub_relay_open(&other, NULL, &config), -EINVAL);
@@ -488,10 +487,9 @@ TEST(misuse_is_answered, 60)
 	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
 	expect_eq(timerhub_relay_fd(NULL), -EINVAL);
 	timerhub_relay_close(NULL);
-	end();
 }
 
-TEST(open_without_descriptors_says_so, 60)
+RELAY_TEST(open_without_descriptors_says_so, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
@@ -499,7 +497,6 @@ TEST(open_without_descriptors_says_so, 60)
 	unsigned refused = 0;
 	int first, result;
 
-	begin();
 	timerhub_relay_close(relay); /* a thread of an open relay would use up descriptors */
 	config = config_of(0);
 	first = dup(0); /* number of the lowest free descriptor */
@@ -523,30 +520,26 @@ TEST(open_without_descriptors_says_so, 60)
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	relay = other;
 	put("task", 0);
-	end();
 }
 
 /* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
-TEST(a_trapped_open_is_refused, 60)
+RELAY_TEST(a_trapped_open_is_refused, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
 
-	begin();
 	config = config_of(0);
 	trap_calls_if(SCMP_SYS(timerfd_create), ENOSYS, NULL);
 	expect_eq(timerhub_relay_open(&other, queue, &config), -ENOSYS);
 	expect(!other);
 	expect_cmp(trap_count, >, 0);
-	end();
 }
 
 /* So is a send later: by either refusal the server cannot be asked. */
-TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
+RELAY_TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 {
 	struct timerhub_relay *other;
 
-	begin();
 	other = open_timeout(50 * MS);
 	if (_i == 0)
 		refuse_calls(SCMP_SYS(sendto), ENOSYS);
@@ -555,17 +548,15 @@ TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 	expect_eq(timerhub_relay_put(other, "task", 0, 0, "data", 4, NULL), -ETIMEDOUT);
 	expect_eq(trap_count > 0, _i == 1);
 	timerhub_relay_close(other);
-	end();
 }
 
-TEST(child_of_fork_is_told_and_harms_nothing, 60)
+RELAY_TEST(child_of_fork_is_told_and_harms_nothing, 60)
 {
 	struct timerhub_relay_task task = { .id = "task" };
 	struct timerhub_relay_stats now;
 	int status;
 	pid_t child;
 
-	begin();
 	put("task", 0);
 	child = fork();
 	expect(child >= 0);
@@ -589,7 +580,6 @@ TEST(child_of_fork_is_told_and_harms_nothing, 60)
 	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	task = take();
 	done(&task);
-	end();
 }
 
 #define THREADS 8u
@@ -629,12 +619,11 @@ static void *live(void *arg)
 	return NULL;
 }
 
-TEST(every_task_ends_once_under_many_threads, 120)
+RELAY_TEST(every_task_ends_once_under_many_threads, 120)
 {
 	pthread_t threads[THREADS];
 	struct timerhub_relay_task task;
 
-	begin();
 	for (unsigned i = 0; i < THREADS; i++)
 		thread_start(&threads[i], live, (void *)(uintptr_t)i);
 	threads_end(threads, THREADS);
@@ -649,7 +638,6 @@ TEST(every_task_ends_once_under_many_threads, 120)
 	for (unsigned i = 0; i < THREADS * EACH; i++)
 		expect_eq(ends[i], 1);
 	expect_eq(stats().put, THREADS * EACH);
-	end();
 }
 
 #define PUTTERS 100u /* more puts than fit in one command */
@@ -681,14 +669,13 @@ static unsigned count_held(struct shard *shard)
 	return count;
 }
 
-TEST(puts_that_wait_for_a_reply_share_a_command, 60)
+RELAY_TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 {
 	pthread_t threads[PUTTERS];
 	unsigned good = 0;
 	long before;
 	uint64_t due;
 
-	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
 	relay = open_timeout(60 * SEC); /* it does not serve, and so does not poll */
@@ -716,7 +703,6 @@ TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 	          3); /* one command with the first put, one with 64 puts, one with 35 puts */
 	expect_eq(stats().waiting - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
-	end();
 }
 
 /* Put tasks by one command. Each gets the result `wanted`, as does a task that is put alone. */
@@ -756,11 +742,10 @@ static void fence(void)
 	expect_eq(say(), 0);
 }
 
-TEST(a_refusal_is_the_same_for_each_call, 60)
+RELAY_TEST(a_refusal_is_the_same_for_each_call, 60)
 {
 	struct timerhub_relay_task task;
 
-	begin();
 	put("there", HOUR);
 	put("taken", 0);
 	task = take();
@@ -781,7 +766,6 @@ TEST(a_refusal_is_the_same_for_each_call, 60)
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
 	expect_eq(stats().waiting, 1);
-	end();
 }
 
 #define BLOCKED 4u
@@ -811,12 +795,11 @@ static void takers_block(pthread_t *threads, unsigned count)
 		;
 }
 
-TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
+RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 {
 	pthread_t threads[BLOCKED];
 	pid_t child;
 
-	begin();
 	takers_block(threads, BLOCKED);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
 		;
@@ -840,7 +823,6 @@ TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 	(void)take_first("ahead");
 	expect_eq(kill(child, SIGKILL), 0);
 	expect_eq(waitpid(child, NULL, 0), child);
-	end();
 }
 
 static uint32_t prefetched(void)
@@ -900,14 +882,13 @@ static void age_prefetched(void)
 	lock_give(&relay->shared.lock);
 }
 
-TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
+RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 {
 	struct timerhub_relay *clock;
 	struct timerhub_relay_task task;
 	uint64_t begin_ns;
 	int result, fd;
 
-	begin();
 	set("attempts_max", 1);
 	clock = relay;
 	relay = open_timeout(200 * MS);
@@ -937,16 +918,14 @@ TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 		take_none(0);
 	}
 	timerhub_relay_close(clock);
-	end();
 }
 
-TEST(a_busy_loop_leaves_tasks_to_others, 60)
+RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
 {
 	struct timerhub_relay *idle;
 	struct timerhub_relay_task task;
 	int fd;
 
-	begin();
 	idle = open_relay(0);
 	fd = timerhub_relay_fd(relay);
 	take_none(0);
@@ -960,16 +939,14 @@ TEST(a_busy_loop_leaves_tasks_to_others, 60)
 	put_ready("last");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	timerhub_relay_close(idle);
-	end();
 }
 
-TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
+RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
 	struct timerhub_relay_task task;
 	struct timerhub_relay *clock;
 	uint64_t begin_ns;
 
-	begin();
 	clock = relay;
 	relay = open_timeout(60 * SEC);
 	put_ready("first");
@@ -985,15 +962,13 @@ TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));
 	expect(strcmp(task.id, "second") == 0);
 	timerhub_relay_close(clock);
-	end();
 }
 
-TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
+RELAY_TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 {
 	struct timerhub_relay_task task;
 	int fd;
 
-	begin();
 	fd = timerhub_relay_fd(relay);
 	put("ahead", 0);
 	while (prefetched() == 0)
@@ -1019,15 +994,13 @@ TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 	timerhub_relay_close(relay);
 	relay = open_relay(0);
 	(void)take_first("behind"); /* because the stopped relay sent no XREADGROUP */
-	end();
 }
 
-TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
+RELAY_TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 {
 	pthread_t threads[BLOCKED];
 	struct timerhub_relay_task task;
 
-	begin();
 	takers_block(threads, BLOCKED);
 	timerhub_relay_stop(relay);
 	threads_end(threads, BLOCKED);
@@ -1043,7 +1016,6 @@ TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
 	(void)take_first("late"); /* at once, not at the end of a lease */
-	end();
 }
 
 /*
@@ -1062,9 +1034,8 @@ static int put_when_connected(const char *id, int besides)
 }
 
 /* The servers changed under an open relay: its puts must not say that their tasks are there. */
-TEST(a_refused_handshake_is_no_known_id, 60)
+RELAY_TEST(a_refused_handshake_is_no_known_id, 60)
 {
-	begin();
 	timerhub_relay_close(relay);
 	relay = open_timeout(100 * MS);
 	expect_eq(command("HSET", key("state"), "shards", "2"), 0);
@@ -1072,16 +1043,13 @@ TEST(a_refused_handshake_is_no_known_id, 60)
 	expect_eq(put_when_connected("new", -ETIMEDOUT), -EROFS);
 	expect_eq(command("HSET", key("state"), "shards", "1"), 0);
 	expect_eq(put_when_connected("new", -EROFS), 0);
-	end();
 }
 
-TEST(an_open_relay_outlives_a_shorter_past, 60)
+RELAY_TEST(an_open_relay_outlives_a_shorter_past, 60)
 {
-	begin();
 	set("past_us", 100000);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
 	expect_eq(put_when_connected(NULL, -ETIMEDOUT), 0);
-	end();
 }
 
 static struct timerhub_relay_task released;
@@ -1109,12 +1077,11 @@ static bool is_being_confirmed(void)
 }
 
 /* The taker waits for Redis's word about a delivery that another thread once released. */
-TEST(a_late_release_does_not_free_what_is_confirmed, 60)
+RELAY_TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 {
 	struct timerhub_relay *clock;
 	pthread_t taker;
 
-	begin();
 	clock = relay;
 	relay = open_timeout(60 * SEC);
 	put("id", 0);
@@ -1133,20 +1100,18 @@ TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 	expect_eq(timerhub_relay_release(relay, &released), -ENOENT);
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 	thread_join(taker);
-	end();
 }
 
 /* ---- many changes, and changes that nobody waits for ---- */
 
 #define MANY 300u /* more than fit in one command */
 
-TEST(many_changes_are_each_a_call_of_its_own, 60)
+RELAY_TEST(many_changes_are_each_a_call_of_its_own, 60)
 {
 	struct timerhub_relay_change changes[MANY];
 	struct timerhub_relay_task tasks[MANY];
 	char ids[MANY][8];
 
-	begin();
 	memset(changes, 0, sizeof(changes));
 	for (unsigned i = 0; i < MANY; i++) {
 		(void)snprintf(ids[i], sizeof(ids[i]), "%u", i);
@@ -1187,7 +1152,6 @@ TEST(many_changes_are_each_a_call_of_its_own, 60)
 	changes[0].id = "";
 	expect_eq(timerhub_relay_cancel_many(relay, changes, 1), -EINVAL);
 	expect_eq(stats().waiting + stats().ready, 0);
-	end();
 }
 
 static unsigned take_completions(struct timerhub_relay_completion *all, unsigned count)
@@ -1207,7 +1171,7 @@ static unsigned take_completions(struct timerhub_relay_completion *all, unsigned
 	return got;
 }
 
-TEST(each_submitted_change_has_one_completion, 60)
+RELAY_TEST(each_submitted_change_has_one_completion, 60)
 {
 	static struct timerhub_relay_completion done[1024];
 	static struct timerhub_relay_change changes[1025];
@@ -1215,7 +1179,6 @@ TEST(each_submitted_change_has_one_completion, 60)
 	struct timerhub_relay_task task;
 	bool seen[1024] = { false };
 
-	begin();
 	for (unsigned i = 0; i < COUNT_OF(changes); i++)
 		changes[i] = (struct timerhub_relay_change){
 			.op = TIMERHUB_RELAY_PUT,
@@ -1259,7 +1222,6 @@ TEST(each_submitted_change_has_one_completion, 60)
 	expect_eq(timerhub_relay_completions(relay, NULL, 1), -EINVAL);
 	changes[0] = (struct timerhub_relay_change){ .op = TIMERHUB_RELAY_PUT, .when_ns = HOUR };
 	expect_eq(timerhub_relay_submit(relay, changes, 1, 0), 0); /* the close frees it */
-	end();
 }
 
 /* ---- the queue ---- */
@@ -1286,7 +1248,7 @@ static struct told each(uint32_t which, int wanted)
 	return told;
 }
 
-TEST(each_tells_who_has_what_and_park_keeps_it, 60)
+RELAY_TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *taker;
@@ -1294,7 +1256,6 @@ TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 	struct told told;
 	uint64_t begin_ns = wall_ns();
 
-	begin();
 	config = config_of(0);
 	config.consumer = "worker-7";
 	taker = open_with(&config);
@@ -1329,10 +1290,9 @@ TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 	expect_eq(timerhub_relay_each(relay, 3, tell, &told), -EINVAL);
 	expect_eq(timerhub_relay_each(relay, 0, NULL, &told), -EINVAL);
 	timerhub_relay_close(taker);
-	end();
 }
 
-TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
+RELAY_TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 {
 	struct timerhub_relay_change change = {
 		.id = "tick",
@@ -1344,7 +1304,6 @@ TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 	struct timerhub_relay_task task;
 	uint64_t first_ns, due_ns;
 
-	begin();
 	expect_eq(timerhub_relay_put_many(relay, &change, 1), 1);
 	task = take();
 	expect(task.interval_ns == 200 * MS && task.data_len == 1);
@@ -1367,14 +1326,12 @@ TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 	done(&task);
 	expect_eq(timerhub_relay_cancel(relay, "tick"), 0);
 	expect_eq(stats().waiting + stats().ready, 0);
-	end();
 }
 
-TEST(who_takes_serves_unless_told_not_to, 60)
+RELAY_TEST(who_takes_serves_unless_told_not_to, 60)
 {
 	struct timerhub_relay_config config;
 
-	begin();
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_NO_SERVE);
 	put("task", 0);
@@ -1385,16 +1342,14 @@ TEST(who_takes_serves_unless_told_not_to, 60)
 	relay = open_with(&config);
 	(void)take_first("task");
 	expect_eq(stats().relays, 1);
-	end();
 }
 
-TEST(a_worker_that_closes_leaves_no_name, 60)
+RELAY_TEST(a_worker_that_closes_leaves_no_name, 60)
 {
 	struct timerhub_relay *worker;
 	struct timerhub_relay_task task;
 	struct reply *reply;
 
-	begin();
 	for (unsigned i = 0; i < 3; i++) {
 		worker = open_relay(0);
 		put(i == 0 ? "a" : i == 1 ? "b" : "c", 0);
@@ -1411,5 +1366,4 @@ TEST(a_worker_that_closes_leaves_no_name, 60)
 	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
 	expect_eq(reply_count(reply), 1); /* the one that still has a task */
 	reply_free(reply);
-	end();
 }

@@ -246,13 +246,12 @@ static void *take_of(void *queue)
 }
 
 /* Both takers of one process wake up for a commit, and the one whose task it is not rests again. */
-TEST(queues_of_one_file_notice_their_own_tasks, 60)
+STORE_TEST(queues_of_one_file_notice_their_own_tasks, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
 	struct timerhub_store *second;
 	pthread_t takers[2];
 
-	fixture_begin(NULL);
 	second = fixture_open(&other);
 	thread_start(&takers[0], take_of, store);
 	thread_start(&takers[1], take_of, second);
@@ -263,7 +262,6 @@ TEST(queues_of_one_file_notice_their_own_tasks, 60)
 	sql(INSERT);
 	thread_join(takers[0]);
 	timerhub_store_close(second);
-	fixture_end();
 }
 
 static void *rest(void *tid)
@@ -282,14 +280,13 @@ static uint64_t sleeps_of(pid_t taker)
 	       thread_status(thread_find("timerhub-store"), "voluntary_ctxt_switches:", 10);
 }
 
-TEST(nobody_wakes_up_while_nothing_is_due, 60)
+STORE_TEST(nobody_wakes_up_while_nothing_is_due, 60)
 {
 	uint64_t before, end_ns = monotonic_ns() + ARRIVES;
 	struct timerhub_store_task task;
 	atomic_int tid = 0;
 	pthread_t taker;
 
-	fixture_begin(NULL);
 	(void)put_in(HOUR, NULL, "waits");
 	(void)put_in(0, NULL, "has a lease of 30 s");
 	task = take_one();
@@ -305,5 +302,4 @@ TEST(nobody_wakes_up_while_nothing_is_due, 60)
 	timerhub_store_stop(store);
 	thread_join(taker);
 	timerhub_store_release(store, &task);
-	fixture_end();
 }
