@@ -835,6 +835,42 @@ static uint32_t prefetched(void)
 	return count;
 }
 
+/* What a relay has read in advance when it closes is for others as if it had not been read. */
+TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
+{
+	struct timerhub_relay *clock;
+	struct timerhub_relay_task task;
+	uint64_t due_ns;
+	char id[] = "0-0";
+
+	for (unsigned behind = 0; behind < 3; behind++) {
+		begin();
+		id[0] = (char)('0' + behind);
+		clock = relay;
+		relay = open_relay(0);
+		(void)timerhub_relay_fd(relay);
+		take_none(0);
+		due_ns = wall_ns() / 1000 * 1000;
+		for (unsigned i = 0; i <= behind; i++) {
+			id[2] = (char)('0' + i);
+			expect_eq(timerhub_relay_put(clock, id, due_ns + i * 1000,
+			                             TIMERHUB_ABSOLUTE, id, 3, NULL),
+			          0);
+			while (stats().ready <= i || prefetched() == 0)
+				;
+		}
+		timerhub_relay_close(relay);
+		relay = clock;
+		for (unsigned i = 0; i <= behind; i++) {
+			id[2] = (char)('0' + i);
+			task = take_first(id);
+			expect_eq(task.due_ns, due_ns + i * 1000);
+			done(&task);
+		}
+		end();
+	}
+}
+
 /* Makes the lease of all that is prefetched look old, so that its taker asks Redis. */
 static void age_prefetched(void)
 {
