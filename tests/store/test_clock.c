@@ -157,12 +157,13 @@ int open64(const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-STORE_TEST(boot_without_a_name_is_known_by_its_time, 60)
+TEST(boot_without_a_name_is_known_by_its_time, 60)
 {
 	struct timerhub_store *second;
 	struct timerhub_store_task task;
 
 	proc_is_missing = true;
+	fixture_begin(NULL);
 	(void)put_in(0, NULL, "x");
 	task = take_one();
 	timerhub_store_release(store, &task);
@@ -176,4 +177,5 @@ STORE_TEST(boot_without_a_name_is_known_by_its_time, 60)
 	expect_eq(task.attempts, 2);
 	expect_eq(timerhub_store_done(second, &task), 0);
 	timerhub_store_close(second);
+	fixture_end();
 }

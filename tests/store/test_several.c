@@ -54,7 +54,7 @@ static void put_for_a_second(int counts)
 	expect_eq(write(counts, &count, sizeof(count)), sizeof(count));
 }
 
-STORE_TEST(writers_take_turns, 60)
+TEST(writers_take_turns, 60)
 {
 	uint64_t least = UINT64_MAX, most = 0, all = 0;
 	int orders[2], counts[2];
@@ -66,6 +66,7 @@ STORE_TEST(writers_take_turns, 60)
 	expect_eq(pipe(counts), 0);
 	for (int i = 0; i < WRITERS; i++)
 		children[i] = child_start(orders[0], counts[1], put_for_a_second);
+	fixture_begin(NULL);
 	expect_eq(write(orders[1], "xxxx", WRITERS), WRITERS);
 	for (int i = 0; i < WRITERS; i++) {
 		int status;
@@ -84,6 +85,7 @@ STORE_TEST(writers_take_turns, 60)
 	}
 	expect_le(most, least * 20 + 20);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), all);
+	fixture_end();
 }
 
 static void put_nothing(int counts)
@@ -134,7 +136,7 @@ static void tell_who_writes(int orders, int answers)
 }
 
 /* Closing any descriptor of the database or the -shm would drop all of SQLite's locks on it. */
-STORE_TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
+TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
 {
 	int orders[2], answers[2], result = SQLITE_OK;
 	pid_t child;
@@ -147,6 +149,7 @@ STORE_TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
 		(void)close(orders[1]);
 		tell_who_writes(orders[0], answers[1]);
 	}
+	fixture_begin(NULL);
 	sql("BEGIN IMMEDIATE; INSERT INTO timerhub_tasks(due_us) VALUES(NULL)");
 	timerhub_store_close(store);
 	expect_eq(write(orders[1], "x", 1), 1);
@@ -156,6 +159,7 @@ STORE_TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
 	(void)close(orders[1]);
 	child_ends_well(child);
 	store = fixture_open(NULL);
+	fixture_end();
 }
 
 static void put_until_killed(int counts)
