@@ -117,11 +117,11 @@ static inline void count_calls(int call)
 {
 	const struct sigaction answer = { .sa_sigaction = trap_refuse_some,
 		                          .sa_flags = SA_SIGINFO };
+	const struct scmp_arg_cmp low_fd = { .op = SCMP_CMP_LT, .datum_a = TRAP_PASSES_FD };
+	const struct scmp_arg_cmp no_mark = { .arg = 5, .op = SCMP_CMP_NE, .datum_a = TRAP_PASSES };
 
 	expect_eq(sigaction(SIGSYS, &answer, NULL), 0);
-	filter_calls(SCMP_ACT_TRAP, call,
-	             call == SCMP_SYS(io_uring_enter) ? &SCMP_A0_64(SCMP_CMP_LT, TRAP_PASSES_FD)
-	                                              : &SCMP_A5_64(SCMP_CMP_NE, TRAP_PASSES));
+	filter_calls(SCMP_ACT_TRAP, call, call == SCMP_SYS(io_uring_enter) ? &low_fd : &no_mark);
 }
 
 /* Refuses the from-th counted call from now on, and as many. */
