@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 /*
  * The arming thread writes the first three, the consumer the last two; read after both have ended.
@@ -141,4 +142,48 @@ void life_end(struct life *life)
 void life_live(struct rig *rig, unsigned timers, uint64_t span_ns)
 {
 	life_end(life_begin(rig, timers, span_ns));
+}
+
+/* The kernel makes a clock's id from the thread's. */
+static uint64_t thread_cpu_ns(pid_t tid)
+{
+	struct timespec used;
+
+	expect_eq(clock_gettime((clockid_t)(~(unsigned)tid << 3 | 6), &used), 0);
+	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
+}
+
+/*
+ * Fails if it wakes too often or uses too much CPU: without sleep it would make tens of thousands
+ * of rounds. One that naps does so for 1 ms.
+ */
+static void watch_owner(struct timerhub *hub, bool may_nap)
+{
+	pid_t owner = timerhub_owner_tid(hub);
+	uint64_t begun_ns = monotonic_ns();
+	uint64_t used_ns = thread_cpu_ns(owner);
+	uint64_t wakeups = stats_of(hub).owner_wakeups;
+	uint64_t window_ns;
+
+	sleep_ns(60 * MS);
+	wakeups = stats_of(hub).owner_wakeups - wakeups;
+	used_ns = thread_cpu_ns(owner) - used_ns;
+	window_ns = monotonic_ns() - begun_ns;
+	expect_cmp(wakeups, <=, may_nap ? 10 + 2 * window_ns / MS : 0);
+	expect_cmp(used_ns, <, window_ns / 2);
+}
+
+void owner_rests(struct timerhub *hub)
+{
+	/*
+	 * makes the owner look now at the entries of cancelled timers, for which it would wake once
+	 */
+	timerhub_queue_close(queue_open(hub));
+	(void)stats_settled(hub);
+	watch_owner(hub, false);
+}
+
+void owner_only_naps(struct timerhub *hub)
+{
+	watch_owner(hub, true);
 }

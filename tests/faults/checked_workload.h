@@ -18,4 +18,9 @@ void life_end(struct life *life);
 
 void life_live(struct rig *rig, unsigned timers, uint64_t span_ns);
 
+/* The owner sleeps without a wake-up and without processor time. */
+void owner_rests(struct timerhub *hub);
+/* The kernel refuses its sleep, so it naps. */
+void owner_only_naps(struct timerhub *hub);
+
 #endif

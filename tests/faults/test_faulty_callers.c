@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program makes the faults: it writes and reads a queue's eventfd, forks at random, closes
- * under waits and calls, and arms on a closing queue.
+ * The program makes the faults: strangers write and read a queue's eventfd, and the wake fd. The
+ * simulation and tests/service/test_lifecycle.c close among waiters and callers.
  */
 #include "checked_workload.h"
-#include "fault_suite.h"
 
-#include <poll.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define FULL (UINT64_MAX - 1) /* the largest count of an eventfd */
 
 static atomic_bool over;
-
-/* ---- strangers write and read the eventfd ---- */
 
 /* To the maximum, again if the owner has signalled meanwhile. */
 static void fill_up(int fd)
@@ -26,7 +21,6 @@ static void fill_up(int fd)
 	do
 		(void)!read(fd, &count, sizeof(count));
 	while (write(fd, &most, sizeof(most)) != sizeof(most));
-	faults_count(1);
 }
 
 static void *fill_and_read(void *arg)
@@ -93,21 +87,12 @@ static void take_polled(struct rig *rig, int poll_fd)
 	}
 }
 
-TEST(a_full_eventfd_still_wakes_a_level_triggered_poller, 60)
-{
-	struct rig rig = rig_open(4);
-
-	take_polled(&rig, timerhub_queue_fd(rig.queue));
-	owner_rests(rig.hub);
-	rig_close(&rig);
-}
-
-TEST(a_full_eventfd_still_gives_an_edge, 60)
+TEST_LOOP(a_full_eventfd_still_wakes_a_poller_by_level_and_by_edge, 60, 2)
 {
 	struct rig rig = rig_open(4);
 	int epoll = edge_open(timerhub_queue_fd(rig.queue));
 
-	take_polled(&rig, epoll);
+	take_polled(&rig, _i == 0 ? timerhub_queue_fd(rig.queue) : epoll);
 	owner_rests(rig.hub);
 	close(epoll);
 	rig_close(&rig);
@@ -145,206 +130,4 @@ TEST(a_full_wake_fd_still_speaks, 60)
 	}
 	close(epoll);
 	rig_close(&rig);
-}
-
-/* ---- forks at random times ---- */
-
-static void be_a_child(struct rig *rig, unsigned i)
-{
-	timerhub_timer timer = 0;
-	struct timerhub_event event;
-
-	expect_eq(timerhub_after(rig->queue, 1, 0, &timer), -EOWNERDEAD);
-	expect_eq(timerhub_cancel(rig->hub, 1), -EOWNERDEAD);
-	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
-	if (i % 2)
-		timerhub_queue_close(rig->queue);
-	if (i % 4)
-		rig_close(rig);
-	_exit(EXIT_SUCCESS);
-}
-
-TEST(forks_at_random_instants_disturb_no_life, 60)
-{
-	struct rig rig = rig_open(1024);
-	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	/* under a sanitizer the process has much memory to fork */
-	unsigned forks = sanitized() ? 10 : 60;
-	struct dice dice = dice_new(4);
-
-	for (unsigned i = 0; i < forks; i++) {
-		pid_t child = fork();
-
-		if (child == 0)
-			be_a_child(&rig, i);
-		sleep_ns(dice_below(&dice, 2 * MS));
-		child_ends_well(child);
-	}
-	faults_count(forks);
-	life_end(life);
-	owner_rests(rig.hub);
-	rig_close(&rig);
-}
-
-/* ---- close while other threads call ---- */
-
-#define WAITERS 3
-#define TIMERS 64
-#define CAPACITY 8192
-/* timers that wait while the machine stalls and nobody consumes */
-#define LATE_MAX (CAPACITY / 2)
-
-static atomic_uint waiters_told;
-static timerhub_timer shared_timers[TIMERS];
-
-static void *wait_for_the_end(void *arg)
-{
-	struct timerhub_event events[4];
-	int count;
-
-	while ((count = timerhub_wait(arg, events, COUNT_OF(events), UINT64_MAX)) > 0)
-		for (int i = 0; i < count; i++)
-			expect_cmp(events[i].expires_ns, <=, monotonic_ns());
-	expect_eq(count, -ESHUTDOWN);
-	atomic_fetch_add(&waiters_told, 1);
-	return NULL;
-}
-
-/* Re-arms and cancels timers of a closing queue, which is allowed, and uses a queue of its own. */
-static void *call_meanwhile(void *arg)
-{
-	const struct rig *mine = arg;
-	struct timerhub *hub = mine->hub;
-	struct dice dice = dice_new(5);
-
-	while (!atomic_load(&over)) {
-		timerhub_timer timer = shared_timers[dice_below(&dice, TIMERS)];
-		uint64_t left_ns;
-		int result;
-
-		if (dice_below(&dice, 2))
-			result = timerhub_rearm(hub, timer, dice_below(&dice, 2 * MS), 0);
-		else if (dice_below(&dice, 2))
-			result = timerhub_cancel(hub, timer);
-		else
-			result = timerhub_remaining(hub, timer, &left_ns);
-		expect(result == 0 || result == -ENOENT);
-		arm_after(mine->queue, dice_below(&dice, 100 * US), 7);
-		expect_eq(take_one(mine->queue).data, 7);
-	}
-	expect_empty(mine->queue);
-	timerhub_queue_close(mine->queue);
-	return NULL;
-}
-
-/*
- * Arms on a queue during its close, which is forbidden: the library must end these timers, and the
- * hub go on.
- */
-static void *arm_too_long(void *arg)
-{
-	struct dice dice = dice_new(8);
-
-	for (unsigned armed = 0; !atomic_load(&over); armed++) {
-		if (armed < LATE_MAX)
-			expect_eq(timerhub_after(arg, dice_below(&dice, 20 * US), 0, NULL), 0);
-		sleep_ns(dice_below(&dice, 20 * US));
-	}
-	return NULL;
-}
-
-struct crowd {
-	pthread_t waiters[WAITERS];
-	pthread_t callers[2];
-	struct rig theirs[2];
-	pthread_t producer;
-};
-
-/* After the close no queue is opened: the late producer might arm on it. */
-static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
-{
-	atomic_store(&over, false);
-	for (unsigned w = 0; w < WAITERS; w++)
-		thread_start(&crowd->waiters[w], wait_for_the_end, queue);
-	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++) {
-		crowd->theirs[c] = (struct rig){ hub, queue_open(hub) };
-		thread_start(&crowd->callers[c], call_meanwhile, &crowd->theirs[c]);
-	}
-	thread_start(&crowd->producer, arm_too_long, queue);
-}
-
-static void crowd_end(const struct crowd *crowd)
-{
-	atomic_store(&over, true);
-	for (unsigned w = 0; w < WAITERS; w++)
-		thread_join(crowd->waiters[w]);
-	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++)
-		thread_join(crowd->callers[c]);
-	thread_join(crowd->producer);
-}
-
-static void all_timers_end(struct timerhub *hub)
-{
-	uint64_t until_ns = monotonic_ns() + ARRIVES;
-
-	while (stats_of(hub).live > 0) {
-		expect(monotonic_ns() < until_ns);
-		sleep_ns(100 * US);
-	}
-}
-
-TEST(queues_close_among_waiters_and_callers, 60)
-{
-	struct rig rig = rig_open(CAPACITY);
-	struct dice dice = dice_new(6);
-	unsigned rounds = scaled(40);
-
-	for (unsigned i = 0; i < rounds; i++) {
-		struct timerhub_queue *queue = queue_open(rig.hub);
-		struct crowd crowd;
-
-		for (unsigned t = 0; t < TIMERS; t++)
-			shared_timers[t] = arm_after(queue, dice_below(&dice, 3 * MS), t);
-		crowd_start(&crowd, rig.hub, queue);
-		sleep_ns(dice_below(&dice, 3 * MS));
-		timerhub_queue_close(queue);
-		for (unsigned t = 0; t < TIMERS; t++)
-			expect_eq(timerhub_cancel(rig.hub, shared_timers[t]), -ENOENT);
-		crowd_end(&crowd);
-		all_timers_end(rig.hub);
-	}
-	faults_count(rounds);
-	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
-	life_live(&rig, 50, 5 * MS);
-	owner_rests(rig.hub);
-	rig_close(&rig);
-}
-
-TEST(hubs_close_under_waiters_in_many_queues, 60)
-{
-	struct dice dice = dice_new(7);
-	unsigned fds = process_fd_count();
-	unsigned threads = process_threads_at_rest();
-	unsigned rounds = scaled(60);
-
-	for (unsigned i = 0; i < rounds; i++) {
-		struct rig rig = rig_open(256);
-		pthread_t waiters[WAITERS];
-
-		for (unsigned w = 0; w < WAITERS; w++) {
-			struct timerhub_queue *queue = w ? queue_open(rig.hub) : rig.queue;
-
-			for (unsigned t = 0; t < 20; t++)
-				arm_after(queue, dice_below(&dice, MS), t);
-			thread_start(&waiters[w], wait_for_the_end, queue);
-		}
-		sleep_ns(dice_below(&dice, MS));
-		rig_close(&rig);
-		for (unsigned w = 0; w < WAITERS; w++)
-			thread_join(waiters[w]);
-	}
-	faults_count(rounds);
-	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
-	expect_eq(process_fd_count(), fds);
-	process_settles_at_threads(threads);
 }

@@ -6,7 +6,8 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py lint FOLDER                mandoc has nothing to warn of
        check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
        check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
-       check_man.py run-shuffled PAGE PROGRAM the same lines, in any order
+       check_man.py run-again PROGRAM          and a second time, with its id refused for a minute?
+       check_man.py run-watched PAGE PROGRAM TOOL  does timerhub-top show of it what the page says?
        check_man.py orders PAGE FILE          writes the functions of timerhub_loop_settle(3)
        check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
        check_man.py run-python, run-rust, run-go PAGE LIBRARY  compiles and runs that program of
@@ -26,6 +27,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
@@ -79,7 +81,6 @@ STRUCTS = ["timerhub_loop"]
 
 
 def section(text, name):
-    """The lines of a section, without its heading; empty if there is none."""
     match = re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh |\Z)", text, re.MULTILINE | re.DOTALL)
     return match[1] if match else ""
 
@@ -89,12 +90,10 @@ def titles_of(text):
 
 
 def names_of(text):
-    """The calls of a page."""
     return [name for name in titles_of(text) if name not in STRUCTS]
 
 
 def plain(text):
-    """Returns literal text as the reader sees it."""
     for escape, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\&", ""), (r"\e", "\\")):
         text = text.replace(escape, character)
     return text
@@ -124,7 +123,6 @@ def program_and_output(path, number=0):
 
 
 def inline_prototypes(root):
-    """name -> its parameters, as text."""
     text = (root / INLINE_HEADER).read_text(encoding="utf-8")
     return dict(re.findall(r"^static inline [^(;]*?(\w+)\(([^)]*)\)\n\{", text, re.MULTILINE))
 
@@ -137,7 +135,6 @@ def exported(root):
 
 
 def prototypes(root):
-    """name -> names of its parameters, from the headers."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in HEADERS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
@@ -147,7 +144,6 @@ def prototypes(root):
 
 
 def constants(root):
-    """The flags, enumerators and other numbers of the header."""
     text = (root / "include/timerhub.h").read_text(encoding="utf-8")
     return re.findall(r"^(?:#define |\t)(TIMERHUB_\w+)(?: = | \(|  *[0-9U])", text, re.MULTILINE)
 
@@ -221,23 +217,12 @@ def check_overview(path, topics, listing, wanted):
 
 
 def errors_of(listing):
-    """The error numbers that a list has items of."""
     items = re.findall(r"^\.It Er (.*)$", listing, re.MULTILINE)
     return set(re.findall(r"\bE[A-Z0-9]+\b", " ".join(items)))
 
 
-def check_probes(root, table):
-    """The list has each probe of the source, with as many arguments."""
-    shown = {name: len(arguments.split(",")) for name, arguments in
-             re.findall(r"^\.It Li (\w+)\n([\w, ]+): ", table, re.MULTILINE)}
-    there = {name: int(count) for path in sorted((root / "lib").glob("*/*.c"))
-             for count, name in re.findall(r"^\t+probe(\d)\((\w+),",
-                                           path.read_text(encoding="utf-8"), re.MULTILINE)}
-    return [] if shown == there else [f"{DEBUGGING}: probes {shown}, in the source {there}"]
-
-
 def check_debugging(root, pages):
-    """It has all its topics, every error number of the other pages and no other, every probe."""
+    """It has all its topics, and every error number of the other pages and no other."""
     text = (root / "man" / DEBUGGING).read_text(encoding="utf-8")
     complaints = [f"{DEBUGGING}: no section {topic}" for topic in DEBUGGING_TOPICS
                   if not section(text, topic)]
@@ -249,11 +234,10 @@ def check_debugging(root, pages):
     complaints += [f"{DEBUGGING}: nothing about {name}" for name in sorted(returned - told)]
     complaints += [f"{DEBUGGING}: {name}, which no call returns"
                    for name in sorted(told - returned)]
-    return complaints + check_probes(root, section(text, "PROBES"))
+    return complaints
 
 
 def methods(root):
-    """class -> declarations of the public methods of the header for C++."""
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}
@@ -382,20 +366,43 @@ def write_orders(page, target):
     return []
 
 
-def check_run(page, program, number=0):
-    wanted = program_and_output(page, number)[1]
+def run_program(program):
+    """Each program runs in a directory of its own, because some write files into the current
+    one."""
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
-    # Each program runs in a directory of its own, because some programs write files into the
-    # current directory.
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
+        return subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, check=False,
                               cwd=folder)
+
+
+def check_run(page, program, number=0):
+    wanted, done = program_and_output(page, number)[1], run_program(program)
     check_uring(done.returncode, done.stderr)
     if done.returncode != 0 or done.stdout != wanted:
         return [f"{page.name}: its program ended with {done.returncode} and printed",
                 done.stdout, "not", wanted, done.stderr]
     return []
+
+
+def check_run_again(program):
+    """If this test is held up for the minute that the id is refused, it has nothing to say."""
+    began = time.monotonic()
+    run_program(program)
+    printed = run_program(program).stdout
+    is_right = printed == "put: Operation already in progress\n"
+    return [] if is_right or time.monotonic() - began > 60 else [f"it printed {printed!r}"]
+
+
+def check_watched(page, program, tool):
+    """Beside a line of the page the tool may print a second column."""
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as watched:
+        pid = re.fullmatch(r"timerhub-top (\d+)\n", watched.stdout.readline())
+        shown = subprocess.run([tool, "-1", pid[1]], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout if pid else ""
+        watched.kill()
+    return [f"not shown: {line}" for line in program_and_output(page)[1].splitlines()
+            if not re.search(rf"^{re.escape(line)}( |$)", shown, re.MULTILINE)]
 
 
 def check_declarations(page):
@@ -435,7 +442,9 @@ def check_ffi_run(language, page, library):
 
 
 COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, write_program),
-            "run": (2, check_run), "second-program": (2, lambda *paths: write_program(*paths, 1)),
+            "run": (2, check_run), "run-again": (1, check_run_again),
+            "run-watched": (3, check_watched),
+            "second-program": (2, lambda *paths: write_program(*paths, 1)),
             "orders": (2, write_orders),
             "second-run": (2, lambda *paths: check_run(*paths, 1)),
             "declarations": (1, check_declarations),

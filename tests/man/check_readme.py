@@ -56,7 +56,6 @@ def program_of(readme, name):
 
 
 def emulated(program):
-    """The command that runs it, even if it was compiled for another machine."""
     return [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), str(program.resolve())]
 
 

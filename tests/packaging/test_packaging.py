@@ -6,8 +6,8 @@ Usage: test_packaging.py TEST SOURCE-ROOT
 
 installed     installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
               and checks what is there; then compiles client.c, client.cc, and the same of the
-              store, against it through pkg-config, and through CMake in both ways, each shared
-              and static; and a program by each command and file of timerhub-building(7).
+              store, against it through pkg-config, and through CMake's find_package(), each
+              shared and static; and a program by each command and file of timerhub-building(7).
 wrap          the meson project and the wrap file of timerhub-building(7), with a repository of the
               sources: only libtimerhub is built, static as the project is.
 no-io-uring   the libraries without liburing, the clients, the example, and some tests of the laws.
@@ -41,7 +41,6 @@ BUILDING = "man/timerhub-building.7"
 
 
 def run(*command, env=None, **options):
-    """Runs a command in a plain environment, returns what it printed."""
     plain = {name: value for name, value in os.environ.items()
              if name in ("PATH", "HOME", "TMPDIR", "LANG", "USER", "TIMERHUB_TEST_SEED")}
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False,
@@ -73,7 +72,6 @@ def pages(root):
 
 
 def examples(root):
-    """The paths of the examples, which are installed as they are in the tree."""
     return {path.relative_to(root).as_posix() for path in (root / "examples").rglob("*.*")
             if path.is_file() and path.name != "meson.build" and path.parent.name != "__pycache__"}
 
@@ -91,7 +89,6 @@ def client_programs():
 
 
 def needed(program):
-    """The shared libraries that a program names."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", program))
 
 
@@ -117,14 +114,12 @@ def check_client(program, package, version, static, env=None, on_uring=False):
 
 
 def commands_of_page(root):
-    """The commands of timerhub-building(7) that compile a program."""
     text = (root / BUILDING).read_text(encoding="utf-8")
     text = re.sub(r'\\e\n\.Dl "? *(.*?)"?$', r"\1", text, flags=re.MULTILINE)  # on two lines
     return re.findall(r"^\.Dl (cc .*)$", text, re.MULTILINE)
 
 
 def files_of_page(root):
-    """Its files, by the first word of each."""
     text = (root / BUILDING).read_text(encoding="utf-8")
     blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text, re.MULTILINE | re.DOTALL)
     return {re.match(r"\[?[\w-]+", block)[0]: block for block in blocks}
@@ -141,23 +136,15 @@ def check_tree(prefix, root, version):
     """The files that an installation consists of, and no others."""
     files = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
     libraries = library_folder(prefix).relative_to(prefix).as_posix()
-    wanted = {f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
-              f"{libraries}/{soname('timerhub', version)}", f"{libraries}/libtimerhub.so.{version}",
-              f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
-              "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub-ffi.7",
-              "share/man/man7/timerhub_hpp.7",
-              *(f"share/man/man7/timerhub-{name}.7"
-                for name in ("building", "free", "late", "loops", "platforms", "porting"))}
-    wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
-               f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
-               f"{libraries}/{soname('timerhub-store', version)}",
-               f"{libraries}/libtimerhub-store.so.{version}",
-               "share/man/man7/timerhub-store.7", "share/man/man5/timerhub-store.5"}
-    wanted |= {f"{libraries}/pkgconfig/timerhub-relay.pc", "share/timerhub/timerhub.lua",
-               f"{libraries}/libtimerhub-relay.a", f"{libraries}/libtimerhub-relay.so",
-               f"{libraries}/{soname('timerhub-relay', version)}",
-               f"{libraries}/libtimerhub-relay.so.{version}",
-               "share/man/man7/timerhub-relay.7", "share/man/man5/timerhub-relay.5"}
+    wanted = {"share/timerhub/timerhub.lua", "share/man/man7/timerhub_hpp.7",
+              "share/man/man5/timerhub-store.5", "share/man/man5/timerhub-relay.5"}
+    for package in ("timerhub", "timerhub-store", "timerhub-relay"):
+        wanted |= {f"{libraries}/pkgconfig/{package}.pc", f"{libraries}/{soname(package, version)}",
+                   f"share/man/man7/{package}.7",
+                   *(f"{libraries}/lib{package}.{end}" for end in ("a", "so", f"so.{version}"))}
+    wanted |= {f"share/man/man7/timerhub-{name}.7"
+               for name in ("building", "debugging", "ffi", "free", "late", "loops", "platforms",
+                            "porting")}
     wanted |= {f"share/man/man3/{name}.3" for name in pages(root)}
     wanted |= {f"{libraries}/cmake/timerhub/timerhubConfig{name}.cmake" for name in ("", "Version")}
     wanted |= {f"include/{path.name}" for path in (root / "include").iterdir()}
@@ -212,13 +199,13 @@ def build_bilingual_client(directory, source, packages, version, env):
             check_client(program, packages[0], version, static, env, "liburing" in packages)
 
 
-def build_with_cmake(directory, source, version, env, more=()):
-    """The clients in both languages, and those named in `more`, with their packages."""
+def build_with_cmake(directory, source, version, env):
+    """The clients in both languages, and that of the relay."""
     # CMake must use ninja, which is installed because meson needs it. CMake's default is make,
     # which Debian's cmake package does not install.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
-    for name, package in [*client_programs().items(), *more]:
+    for name, package in [*client_programs().items(), ("relay_client_c", "timerhub-relay")]:
         check_client(directory / name, package, version, False, env)
         check_client(directory / f"{name}_static", package, version, True, env)
 
@@ -259,13 +246,11 @@ def test_installed(root, directory):
     build_bilingual_client(directory, here / "relay_client.c", ["timerhub-relay"], version, env)
     build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
                            env)
-    build_with_cmake(directory / "cmake", here / "cmake", version, env)
     build_by_page(root, directory / "page", version, env | {"CMAKE_PREFIX_PATH": str(prefix)})
-    relay = [("relay_client_c", "timerhub-relay")]
     # The path that CMake writes into a program is enough, also if the linker drops a library that
     # only another library calls.
-    paths = {"CMAKE_PREFIX_PATH": str(prefix), "LDFLAGS": "-Wl,--as-needed"}
-    build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
+    build_with_cmake(directory / "cmake_package", here / "cmake_package", version,
+                     {"CMAKE_PREFIX_PATH": str(prefix), "LDFLAGS": "-Wl,--as-needed"})
     # Into a staging directory, as a packager does.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
@@ -285,7 +270,6 @@ def copy_sources(root, target):
 
 
 def built_libraries(folder):
-    """The names of the library files in there, or in a folder of it."""
     names = [path.name for path in folder.rglob("lib*") if path.is_file()]
     return {name for name in names if re.fullmatch(r"libtimerhub[a-z-]*\.(so[\d.]*|a)", name)}
 
@@ -303,7 +287,6 @@ def check_libraries(build, wanted):
 
 
 def make_repository(root, target, tag):
-    """A git repository of the sources, with a tag."""
     copy_sources(root, target)
     someone = {f"GIT_{who}_{what}": "someone" for who in ("AUTHOR", "COMMITTER")
                for what in ("NAME", "EMAIL")} | {"GIT_CONFIG_GLOBAL": os.devnull}

@@ -19,7 +19,6 @@ def run(*command):
 
 
 def probes_of(library):
-    """Of each probe: its name, its place, and how many arguments it has."""
     notes = run("readelf", "--notes", "--wide", library)
     found = re.findall(r"Provider: timerhub\s+Name: (\w+)\s+Location: 0x(\w+),.*\s+Arguments:(.*)",
                        notes)
@@ -27,14 +26,12 @@ def probes_of(library):
 
 
 def table_of(page):
-    """The probes that the manual page lists: name -> number of arguments."""
     with open(page, encoding="utf-8") as file:
         rows = re.findall(r"^\.It Li (\w+)\n([\w, ]+): ", file.read(), re.MULTILINE)
     return {name: len(arguments.split(",")) for name, arguments in rows}
 
 
 def extent_of(library, function):
-    """The addresses of a function's code."""
     symbols = run("readelf", "--syms", "--wide", library)
     row = re.search(rf"^ *\d+: (\w+) +(\d+) FUNC .* {function}(@.*)?$", symbols, re.MULTILINE)
     begin = int(row[1], 16)

@@ -2,14 +2,15 @@
 /*
  * Makes calls of the relay's library. Tests that start and stop servers use this program. Each line
  * of standard input is a call and its arguments. Each line of output is the call's result and
- * outputs. The environment variable REDIS_URL names the server.
+ * outputs. The environment variable REDIS_URL names the server, and HORIZON_MS the horizon.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | replace ID MS DATA | cancel ID
- * move ID MS | take MS | take-and-stop | fd | done | retry MS | touch | release | which | stats
- * check QUEUE
+ * put-pair ID ID MS | move ID MS | take MS | take-and-stop | fd | done | retry MS | touch | release
+ * which | stats | check QUEUE
  *
  * `done`, `retry`, `touch` and `release` are calls for the task that was taken last, and `which`
- * prints its delivery and due time in ns.
+ * prints its delivery and due time in ns. `put-pair` puts two tasks by one command, and prints both
+ * results.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,9 +41,23 @@ static int open_queue(char **words)
 		.redis = getenv("REDIS_URL"),
 		.timeout_ns = ms(words[3]),
 		.replicas = (uint32_t)strtoul(words[4], NULL, 10),
+		.horizon_ns = getenv("HORIZON_MS") ? ms(getenv("HORIZON_MS")) : 0,
 	};
 
 	return timerhub_relay_open(&relay, words[1], &config);
+}
+
+static int put_pair(char **words)
+{
+	struct timerhub_relay_change changes[2] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		changes[i].id = changes[i].data = words[1 + i];
+		changes[i].data_len = strlen(words[1 + i]);
+		changes[i].when_ns = ms(words[3]);
+	}
+	(void)timerhub_relay_put_many(relay, changes, 2);
+	return printf("%d %d\n", changes[0].result, changes[1].result);
 }
 
 static int take(uint64_t timeout_ns)
@@ -106,13 +121,15 @@ static int call(char **words, int *ret_told)
 	const char *name = words[0];
 
 	*ret_told = strcmp(name, "stats") == 0 || strcmp(name, "check") == 0 ||
-	            strcmp(name, "which") == 0;
+	            strcmp(name, "which") == 0 || strcmp(name, "put-pair") == 0;
 	if (strcmp(name, "open") == 0)
 		return open_queue(words);
 	if (strcmp(name, "put") == 0 || strcmp(name, "replace") == 0)
 		return timerhub_relay_put(relay, words[1], ms(words[2]),
 		                          name[0] == 'r' ? TIMERHUB_RELAY_REPLACE : 0, words[3],
 		                          strlen(words[3]), NULL);
+	if (strcmp(name, "put-pair") == 0)
+		return put_pair(words);
 	if (strcmp(name, "cancel") == 0)
 		return timerhub_relay_cancel(relay, words[1]);
 	if (strcmp(name, "move") == 0)

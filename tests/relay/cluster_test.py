@@ -17,18 +17,15 @@ import sys
 import threading
 import time
 
-from redis_server import ARRIVES, RedisError, Server, expect
-from servers_test import (KEY, QUEUE, RIGHTS, RIGHTS_MORE, Driver, PortServer, free_port, open_soon,
-                          opening, take_all, wait_until)
+from queue_client import KEY, QUEUE, Driver, Load, opening, take_all
+from redis_server import ARRIVES, PortServer, expect, free_port, wait_until
+from servers_test import RIGHTS, RIGHTS_MORE
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1000
-PRODUCERS = 3
 
 
 class Node(PortServer):
-    """A node of a cluster."""
-
     def __init__(self):
         super().__init__("--cluster-enabled", "yes", "--cluster-port", str(free_port()),
                          "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--appendonly", "yes")
@@ -51,8 +48,6 @@ class Node(PortServer):
 
 
 class Cluster:
-    """Masters, each with as many replicas."""
-
     def __init__(self, masters, replicas):
         self.nodes = [Node() for _ in range(masters * (1 + replicas))]
         self.masters = self.nodes[:masters]
@@ -85,7 +80,6 @@ class Cluster:
         return self.nodes[-1]
 
     def owner(self):
-        """Returns the master of the slot, as a node that lives sees it."""
         for node in self.nodes:
             if node.is_away:
                 continue
@@ -127,78 +121,6 @@ class Cluster:
             node.close()
 
 
-class Load:
-    """Puts and takes tasks all the time. Each producer and the worker have a process of their
-    own."""
-
-    loads = 0
-    # the tasks of all loads that have ended: a master that dies may lose the end of a task, so that
-    # the task comes again under a later load
-    earlier = set()
-
-    def __init__(self, url, replicas):
-        self.url, self.replicas = url, replicas
-        self.ending = False
-        self.acknowledged, self.in_doubt, self.taken, self.errors = set(), set(), {}, {}
-        Load.loads += 1
-        calls = [(self.take, ())]
-        calls += [(self.put, (f"{Load.loads}-{n}-",)) for n in range(PRODUCERS)]
-        self.threads = [threading.Thread(target=call, args=args, daemon=True)
-                        for call, args in calls]
-        for one in self.threads:
-            one.start()
-
-    def count(self, result):
-        self.errors[result] = self.errors.get(result, 0) + 1
-
-    def put(self, begin):
-        driver, number = Driver(self.url), 0
-        open_soon(driver, 0, 1, 3000, self.replicas)
-        while not self.ending:
-            name = f"{begin}{number}"
-            result = driver("put", name, number % 200, "x")
-            if result == 0:
-                self.acknowledged.add(name)
-            else:
-                self.in_doubt.add(name)
-                self.count(result)
-            number += 1
-            time.sleep(0.002)
-        driver.close()
-
-    def take(self):
-        driver = Driver(self.url)
-        open_soon(driver, 0, 1, 3000)
-        quiet = 0
-        while quiet < 3:
-            answer = driver("take", 1000)
-            if isinstance(answer, int):
-                quiet = quiet + 1 if self.ending and answer == 0 else 0
-                continue
-            quiet = 0
-            self.taken[answer[1]] = self.taken.get(answer[1], 0) + 1
-            driver("done")
-        driver.close()
-
-    def wait_for_puts(self, count):
-        wanted = len(self.acknowledged) + count
-        wait_until(lambda: len(self.acknowledged) >= wanted, f"{count} puts", 60)
-
-    def end(self, what):
-        self.ending = True
-        for one in self.threads:
-            one.join(4 * ARRIVES)
-            expect(not one.is_alive(), "the load does not end")
-        lost = self.acknowledged - set(self.taken)
-        expect(not lost, what, "lost", len(lost), "of", len(self.acknowledged), sorted(lost)[:5])
-        put = self.acknowledged | self.in_doubt | Load.earlier
-        expect(set(self.taken) <= put, "a task that nobody put", sorted(set(self.taken) - put)[:5])
-        Load.earlier |= put
-        again = sum(count - 1 for count in self.taken.values())
-        print(f"{what}: {len(self.acknowledged)} puts acknowledged, none lost, {again} delivered "
-              f"again, errors {self.errors}", flush=True)
-
-
 def check_kinds(cluster):
     node = cluster.masters[0]
     expect(opening(f"redis://127.0.0.1:{node.port}") == -errno.EOPNOTSUPP, "a node as such")
@@ -213,8 +135,8 @@ def check_kinds(cluster):
 
 def check_calls(cluster):
     """The queue is where its slot is, with the functions, and nowhere else."""
-    driver = Driver(cluster.url(next(one for one in cluster.masters if one != cluster.owner())))
-    expect(driver.open() == 0, "open")
+    owner = cluster.owner()
+    driver = Driver.opened(cluster.url(next(one for one in cluster.masters if one != owner)))
     for name in ("a", "b", "c"):
         expect(driver("put", name, 20, name) == 0, "put")
     expect(sorted(take_all(driver, 3)) == ["a", "b", "c"], "another task came")
@@ -231,8 +153,7 @@ def check_rights(cluster):
     for node in cluster.masters:
         node.ask("ACL", "SETUSER", "relay", "reset", "on", ">p", *RIGHTS, *RIGHTS_MORE["relay"],
                  "+cluster|slots", f"~{KEY}*", f"&{KEY}*", f"~{{{QUEUE}}}")
-    driver = Driver(cluster.url().replace("//", "//relay:p@"))
-    expect(driver.open() == 0, "open")
+    driver = Driver.opened(cluster.url().replace("//", "//relay:p@"))
     expect(driver("put", "right", 20, "x") == 0 and take_all(driver, 1) == ["right"], "calls")
     driver.close()
 
@@ -299,8 +220,8 @@ def check_moved(cluster, replicas):
     for target in (*others(cluster), cluster.owner()):
         cluster.move(target)
         load.wait_for_puts(100)
-        wait_until(lambda at=target: at.ask("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1 + PRODUCERS,
-                   "relays that are subscribed where the slot is")
+        wait_until(lambda at=target: at.ask("PUBSUB", "NUMSUB", KEY + "bell")[1] ==
+                   1 + Load.PRODUCERS, "relays that are subscribed where the slot is")
     if replicas == 0:
         cluster.move(cluster.add())
         load.wait_for_puts(100)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Tests a queue without the library: the commands of timerhub-relay(5), and examples/relay.
 
-Usage: examples_test.py ROOT VICTIM PYTHON...
+Usage: examples_test.py ROOT DRIVER PYTHON...
 
-VICTIM --serve is the relay. The first PYTHON that has redis-py runs the example in Python. If no
+DRIVER is the relay. The first PYTHON that has redis-py runs the example in Python. If no
 PYTHON has it, the test prints that it leaves the example out. The examples in Node and Go are left
 out in the same way.
 """
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 
+from queue_client import Driver, make, serve
 from redis_server import ARRIVES, Server
 
 QUEUE = "orders"
@@ -67,7 +68,6 @@ def forget_orders(server):
 
 
 def check_other(name, command, environment, server):
-    """Runs an example in another language."""
     if not command:
         print("left out: nothing here runs", name)
         return
@@ -103,11 +103,11 @@ def go(root, folder):
 
 
 def main(arguments):
-    root, victim, pythons = pathlib.Path(arguments[1]), arguments[2], arguments[3:]
+    root, Driver.program, pythons = pathlib.Path(arguments[1]), arguments[2], arguments[3:]
     with Server() as server:
         environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
-        run([victim, "--make", QUEUE], environment)
-        relay = subprocess.Popen([victim, "--serve", QUEUE], env=environment)
+        make(QUEUE, f"unix:{server.address}")
+        relay = serve(f"unix:{server.address}", QUEUE)
         try:
             check_page(root, server, environment)
             # redis-py uses another scheme for the address of a socket.
@@ -117,7 +117,6 @@ def main(arguments):
             check_other("orders.go", go(root, server.folder), sockets, server)
         finally:
             relay.kill()
-            relay.wait()
     return 0
 
 

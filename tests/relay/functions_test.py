@@ -40,8 +40,6 @@ def expect(condition, *what):
 
 
 def small_library(path):
-    """Returns the text of timerhub.lua with the bounds of the model, and with a key as the
-    clock."""
     text = library(path, QUEUE + "clock")
     for name, value in SMALL.items():
         line = next(line for line in text.splitlines()
@@ -54,8 +52,6 @@ def small_library(path):
 
 
 class Run:
-    """One queue in Redis, and the model of the queue."""
-
     def __init__(self, server, seed):
         self.redis = server.client()
         self.bells = {relay: server.client() for relay in RELAYS + [""]}
@@ -236,7 +232,6 @@ class Run:
         return got, [entry.key for entry in self.model.read(count)]
 
     def step_ack(self):
-        """Sends XACK for an entry of the stream, which is pending or not."""
         if not self.model.stream:
             return None, None
         entry = self.dice.choice(self.model.stream)
@@ -270,7 +265,6 @@ class Run:
         return self.call("leave", relay), self.model.leave(relay)
 
     def step_hear(self):
-        """A relay subscribes to its channel, or its connection ends."""
         relay = self.dice.choice(RELAYS + [""])
         channel = QUEUE + "bell" + (":" + relay if relay else "")
         hears = self.model.common if relay == "" else relay in self.model.hears

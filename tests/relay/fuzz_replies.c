@@ -7,18 +7,15 @@
  * the other bytes come over a real connection.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <relay/cluster_map.h>
 #include <relay/error_reply.h>
 #include <relay/shard_thread.h>
 
 #include "harness.h"
+#include "wire_of_bytes.h"
 
 #define HEADER_BYTES 2
 #define DIGITS_MAX 6
@@ -46,37 +43,6 @@ static bool claims_too_much(const unsigned char *bytes, size_t count)
 			return true;
 	}
 	return false;
-}
-
-/*
- * Make a connection that delivers exactly these bytes. Returns NULL if the bytes do not fit in a
- * socket's buffer.
- */
-static struct wire *wire_with(const unsigned char *bytes, size_t count)
-{
-	struct address address = { .path = "" };
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int listener = socket(AF_UNIX, SOCK_STREAM, 0), peer;
-	struct wire *wire;
-	ssize_t sent;
-
-	expect(listener >= 0);
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/tmp/timerhub-fuzz-%d", getpid());
-	memcpy(address.path, name.sun_path, sizeof(name.sun_path));
-	(void)unlink(name.sun_path);
-	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
-	expect_eq(listen(listener, 1), 0);
-	expect_eq(wire_open(&wire, &address), 0);
-	peer = accept(listener, NULL, NULL);
-	expect(peer >= 0);
-	(void)unlink(name.sun_path);
-	(void)close(listener);
-	sent = count > 0 ? send(peer, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
-	(void)close(peer);
-	if (sent == (ssize_t)count)
-		return wire;
-	wire_close(wire);
-	return NULL;
 }
 
 /* Take, read and return all prefetched deliveries. */
@@ -172,7 +138,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 	lock_init(&shared.lock);
 	shared.grace_us = 100000;
 	shard_init(&shard, &shared, &address, 1);
-	wire = wire_with(bytes + HEADER_BYTES, count - HEADER_BYTES);
+	wire = wire_of_bytes(bytes + HEADER_BYTES, count - HEADER_BYTES);
 	if (!wire)
 		return 0;
 	if (wire_fill(wire) != -EPROTO)

@@ -61,8 +61,6 @@ class Network:
 
 
 class Connection:
-    """A connection through the network."""
-
     def __init__(self, client, server):
         self.client, self.server = client, server
         self.is_cut, self.held_since = False, 0

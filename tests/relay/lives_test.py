@@ -45,7 +45,6 @@ class Ended(Exception):
 
 
 def where_it_waits(pid):
-    """The kernel function in which each thread of the process waits, and its system call."""
     threads = pathlib.Path(f"/proc/{pid}/task").iterdir()
     return [(thread / "wchan").read_text() + " " + (thread / "syscall").read_text().strip()
             for thread in threads]
@@ -81,7 +80,6 @@ class Worker:
             await self.say("fd")
 
     async def say(self, *words):
-        """Makes a call. Returns its result, or the words of its output."""
         try:
             self.process.stdin.write((" ".join(map(str, words)) + "\n").encode())
             await self.process.stdin.drain()
@@ -101,7 +99,6 @@ class Worker:
         return SLACK_MS * MS + (self.network.slowest if self.network else 0)
 
     async def call(self, task, name, *arguments, **more):
-        """Makes a call on a task, and writes it into the book."""
         words = (name, *arguments) if name in ANSWERS else (name, task,
                                                                               *arguments)
         call = Call(name, self.name, time.time_ns(), 0, -errno.ETIMEDOUT, **more)
@@ -275,8 +272,6 @@ class Worker:
 
 
 class Life:
-    """A queue, its workers, and the book of the calls on each id."""
-
     def __init__(self, driver, server, number):
         self.driver, self.server, self.number = driver, server, number
         self.queue, self.book = f"life-{number}", {name: [] for name in "abc"}
@@ -317,7 +312,6 @@ class Life:
         return {task: verdict for task, verdict in verdicts.items() if verdict}
 
     def see(self, task):
-        """Reads the data and the due time of a waiting task."""
         begin = time.time_ns()
         keys = [f"timerhub:{{{self.queue}}}:{key}" for key in ("due", "task", "ready")]
         reply = self.client("FCALL", "timerhub_peek", 3, *keys, task)
@@ -326,7 +320,6 @@ class Life:
                                         data=reply[5].decode()))
 
     async def drain(self, calm):
-        """Makes each task due, and ends it."""
         calm.task = None
         for task in self.book:
             self.see(task)
@@ -348,7 +341,6 @@ class Life:
 
 
 async def run_lives(driver, server, numbers):
-    """Runs the lives. Returns those that broke a law."""
     turn, bad = asyncio.Semaphore(AT_ONCE), []
 
 

@@ -23,8 +23,6 @@ DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 25, "lease_
 
 
 class Task:
-    """A live task. The task waits if it has no entry in the stream."""
-
     def __init__(self, due, put, data, call=None, interval=0):
         self.due, self.put, self.data, self.call = due, put, data, call
         self.interval, self.base = interval, None  # base: the period's time, if due is another
@@ -134,7 +132,6 @@ class Model:
         self.stream.append(entry)
 
     def lag(self):
-        """Returns the time since the first task that no consumer has taken was due."""
         first = next((entry for entry in self.stream if not entry.delivered), None)
         return max(0, self.now - first.due) if first and first.name else 0
 
@@ -154,8 +151,6 @@ class Model:
         return [0, self.now]
 
     def puts(self, holder, epoch, tasks):
-        """Puts several tasks. Each task is put as by put(), and one wake-up message is sent for the
-        earliest task."""
         if self.late(None, holder, epoch):
             return self.late(None, holder, epoch)
         ring, rung, reply = self.ring, [], [0, self.now]
@@ -239,7 +234,6 @@ class Model:
     # ---- consumers ----
 
     def read(self, count):
-        """Does an XREADGROUP. Returns the delivered entries."""
         given = [entry for entry in self.stream if not entry.delivered][:count]
         for entry in given:
             entry.delivered = entry.pending = True

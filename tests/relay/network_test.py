@@ -1,27 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tests relays on networks that become silent without closing connections, or that are slow.
+"""Tests relays on networks that become silent without closing connections.
 
-Usage: network_test.py VICTIM [TIMES [SECONDS]]
+Usage: network_test.py DRIVER [TIMES [SECONDS]]
 
-silent  Three relays (VICTIM --serve) have a horizon of a minute. One or both connections of the
+silent  Three relays have a horizon of a minute. One or both connections of the
         first relay become silent, in one or both directions. Then a task is put that is due before
         look_by. The task must come before the end of the horizon. Then the connections work again.
         The test repeats these steps TIMES times.
 cut     For SECONDS no byte reaches or leaves the first relay, also on new connections. The other
         relays must move the tasks. Then the other relays are killed, the connections work again,
         and the first relay must move the tasks.
-slow    Messages take up to 50 ms in each direction. Each task must come once, and none early.
 """
 
 import os
 import random
-import subprocess
 import sys
 import time
 
-from queue_client import Queue, make
-from redis_server import ARRIVES, Server, expect
+from queue_client import Driver, Queue, make, serve
+from redis_server import ARRIVES, Server, expect, wait_until
 from slow_proxy import SlowProxy
 
 NAME = "network"
@@ -29,17 +27,12 @@ RELAYS = 3
 
 
 class Relay:
-    """A relay's process, and its proxy (way) to the server."""
-
-    def __init__(self, victim, server, number, delay_s):
-        self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address, delay_s)
-        self.process = subprocess.Popen(
-            [victim, "--serve", NAME],
-            env=os.environ | {"REDIS_URL": f"unix:{self.way.path}", "HORIZON_MS": "60000"})
+    def __init__(self, server, number):
+        self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address)
+        self.driver = serve(f"unix:{self.way.path}", NAME, HORIZON_MS="60000")
+        self.process = self.driver.process
 
     def go_silent(self, dice):
-        """Makes connections of the relay silent. Returns a text that says which connections and
-        directions."""
         which = dice.choice(("both", "bells", "commands"))
         ways = dice.choice(("up", "down", "up down"))
         for connection in self.way.open_connections():
@@ -49,28 +42,20 @@ class Relay:
         return f"{which} {ways}"
 
     def end(self):
-        self.process.kill()
-        self.process.wait()
+        self.driver.kill()
         self.way.close()
 
 
 class Scene:
     """A server, its relays, and a producer and consumer with a direct connection."""
 
-    def __init__(self, victim, server, delay_s=0):
-        make(victim, NAME, server.address)
+    def __init__(self, server):
+        make(NAME, f"unix:{server.address}")
         self.queue = Queue(server.client(2 * ARRIVES), NAME)
         # The lease is long, because a poll that ends a lease would hide a missing wake-up message.
         self.queue.call("create", "lease_us", 10**9)
-        self.relays = [Relay(victim, server, number, delay_s) for number in range(RELAYS)]
-        self.wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
-
-    @staticmethod
-    def wait_until(condition, what):
-        deadline = time.monotonic() + ARRIVES
-        while not condition():
-            expect(time.monotonic() < deadline, "never:", what)
-            time.sleep(0.005)
+        self.relays = [Relay(server, number) for number in range(RELAYS)]
+        wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
 
     def in_order(self):
         """Returns the relays in the order of their ranks. The name of a relay contains its process
@@ -83,55 +68,44 @@ class Scene:
         return [ranks[rank] for rank in sorted(ranks)]
 
     def listeners(self):
-        """Returns the relays to which Redis would deliver wake-up messages."""
         channels = self.queue.client("PUBSUB", "CHANNELS", self.queue.prefix + "bell:*")
         return [relay for relay in self.relays for channel in channels
                 if f"{relay.process.pid}" in channel.decode().split("bell:")[1].split("-")]
-
-    def put_and_take(self, name, delay_us):
-        """Puts a task and takes it. Returns its lateness in microseconds."""
-        due = self.queue.put(name, delay_us)[1]
-        entries = self.queue.read(block_ms=1000 * ARRIVES)
-        expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
-        late = self.queue.now() - due
-        expect(late >= 0, name, "is early")
-        expect(self.queue.done(name) == [0], "done", name)
-        return late
 
     def close(self):
         for relay in self.relays:
             relay.end()
 
 
-def check_silent(victim, times, dice):
+def check_silent(times, dice):
     latest = 0
     with Server() as server:
-        scene = Scene(victim, server)
+        scene = Scene(server)
         try:
             for number in range(times):
                 first = scene.in_order()[0]
                 what = first.go_silent(dice)
-                late = scene.put_and_take(f"task-{number}", 50_000)
+                late = scene.queue.put_and_take(f"task-{number}", 50_000)
                 expect(late < ARRIVES * 10**6, what, ":", late, "us late")
                 latest = max(latest, late)
                 first.way.mend()
-                scene.wait_until(lambda: len(scene.in_order()) == RELAYS, "back")
+                wait_until(lambda: len(scene.in_order()) == RELAYS, "back")
             expect(all(relay.process.poll() is None for relay in scene.relays), "one has ended")
         finally:
             scene.close()
     print(f"silent {times} times: latest {latest / 1000:.1f} ms")
 
 
-def check_cut(victim, seconds):
+def check_cut(seconds):
     latest = number = 0
     with Server() as server:
-        scene = Scene(victim, server)
+        scene = Scene(server)
         try:
             first = scene.in_order()[0]
             first.way.cut()
             end = time.monotonic() + seconds
             while time.monotonic() < end:
-                late = scene.put_and_take(f"during-{number}", 50_000)
+                late = scene.queue.put_and_take(f"during-{number}", 50_000)
                 expect(late < ARRIVES * 10**6, late, "us late")
                 latest, number = max(latest, late), number + 1
                 time.sleep(min(1, seconds / 10))
@@ -142,33 +116,20 @@ def check_cut(victim, seconds):
                     relay.process.kill()
             # While Redis keeps the connections of the killed relays open, a put wakes the killed
             # relays and not the first relay.
-            scene.wait_until(lambda: scene.listeners() == [first], "only the first one listens")
-            scene.put_and_take("after", 50_000)
+            wait_until(lambda: scene.listeners() == [first], "only the first one listens")
+            scene.queue.put_and_take("after", 50_000)
         finally:
             scene.close()
     print(f"cut for {seconds} s: {number} tasks, latest {latest / 1000:.1f} ms", flush=True)
 
 
-def check_slow(victim, times, dice):
-    latest = 0
-    with Server() as server:
-        scene = Scene(victim, server, 0.05)
-        try:
-            for number in range(times):
-                late = scene.put_and_take(f"task-{number}", dice.randrange(300_000))
-                latest = max(latest, late)
-        finally:
-            scene.close()
-    print(f"slow, {times} tasks: latest {latest / 1000:.1f} ms")
-
-
 def main(arguments):
+    Driver.program = arguments[1]
     times = int(arguments[2]) if len(arguments) > 2 else 200
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
     print(f"seed {seed}", flush=True)
-    check_silent(arguments[1], times, random.Random(seed))
-    check_cut(arguments[1], float(arguments[3]) if len(arguments) > 3 else 300)
-    check_slow(arguments[1], times, random.Random(seed))
+    check_silent(times, random.Random(seed))
+    check_cut(float(arguments[3]) if len(arguments) > 3 else 300)
     return 0
 
 

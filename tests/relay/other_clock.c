@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A preloaded library that changes the wall clock of a process, which a time namespace cannot do.
- * The environment variable OTHER_CLOCK names a file with three numbers. The numbers are the clock's
- * offset in us, its drift in millionths, and the start of the drift. Tests may change the file at
- * any time.
+ * The environment variable OTHER_CLOCK names a file with one number, the clock's offset in us.
+ * Tests may change the file at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,13 +18,7 @@
 #define US_PER_S INT64_C(1000000)
 #define NS_PER_US INT64_C(1000)
 
-struct other {
-	int64_t ahead_us;
-	int64_t fast_ppm;
-	int64_t since_us; /* time on this machine's wall clock at which the drift begins */
-};
-
-static const struct other *other;
+static const int64_t *other; /* offset in us */
 
 /* Print the error and end the process, because a test without the file is impossible. */
 static void fail(const char *what)
@@ -51,17 +44,12 @@ static void __attribute__((constructor)) begin(void)
 
 static int64_t now_us(void)
 {
-	const struct other *found = __atomic_load_n(&other, __ATOMIC_ACQUIRE);
+	const int64_t *found = __atomic_load_n(&other, __ATOMIC_ACQUIRE);
 	struct timespec now;
-	int64_t us, ppm;
 
 	(void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
-	us = now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
-	if (!found)
-		return us;
-	ppm = __atomic_load_n(&found->fast_ppm, __ATOMIC_RELAXED);
-	return us + __atomic_load_n(&found->ahead_us, __ATOMIC_RELAXED) +
-	       (us - __atomic_load_n(&found->since_us, __ATOMIC_RELAXED)) * ppm / 1000000;
+	return now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US +
+	       (found ? __atomic_load_n(found, __ATOMIC_RELAXED) : 0);
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone)

@@ -2,9 +2,9 @@
 """Starts a Redis or Valkey server for a test, and has a small client for the tests.
 
 The server listens on a unix socket in a directory that is removed with the server. It listens on no
-port, so no test can reach a server that is in use. Debian's package redis-tools has the program
-under the name redis-check-rdb. If this program is called by the name redis-server, it is the
-server.
+port unless a test needs one, so no test can reach a server that is in use. Debian's package redis-
+tools has the program under the name redis-check-rdb. If this program is called by the name redis-
+server, it is the server.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
@@ -28,9 +29,25 @@ ARRIVES = 20  # time limit for each expected event, in seconds
 
 
 def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
+    if condition:
+        return
+    print("not so:", *what, flush=True)
+    if threading.current_thread() is threading.main_thread():
         sys.exit(1)
+    os._exit(1)  # sys.exit() would end this thread alone
+
+
+def wait_until(condition, what, limit=2 * ARRIVES):
+    deadline = time.monotonic() + limit
+    while not condition():
+        expect(time.monotonic() < deadline, "never:", what)
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def program(folder):
@@ -169,6 +186,15 @@ class Server:
 
     def __exit__(self, *_):
         self.close()
+
+
+class PortServer(Server):
+    """A server that also listens on a port."""
+
+    def __init__(self, *options, host="127.0.0.1", port=None):
+        self.host, self.port = host, port or free_port()
+        super().__init__("--port", str(self.port), "--bind", host,
+                         "--repl-diskless-sync-delay", "0", *options)
 
 
 def library(path, now_key=None):

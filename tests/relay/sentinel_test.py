@@ -17,17 +17,15 @@ far     The Sentinel and two masters are so far away that a round trip takes 1.5
         cut for that, bells are heard, and a relay that serves learns of the other master.
 """
 
-import pathlib
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
 
-from redis_server import Client, RedisError, die_with_test, program
-from servers_test import (ARRIVES, KEY, Driver, FakeSentinel, PortServer, clients_of, expect,
-                          free_port, has_role, wait_until)
+from queue_client import KEY, Driver
+from redis_server import ARRIVES, Client, PortServer, RedisError, expect, wait_until
+from sentinels import FakeSentinel, Sentinel, url_of
+from servers_test import clients_of, has_role
 from slow_proxy import SlowProxy
 
 FAR_S = 0.75  # in one direction
@@ -35,59 +33,22 @@ LOST_S = 1.5  # of acknowledged puts
 NEAR = "near"
 HIDDEN = ("-ping -info -publish resetchannels",
           "-ping -info -psync -sync -replconf resetchannels")
-RULES = ("sentinel down-after-milliseconds main 1000", "sentinel failover-timeout main 20000",
-         "sentinel parallel-syncs main 2")
 
 
-class Sentinels:
-    """Three Sentinels that watch a master."""
+class Sentinels(list):
+    """Three Sentinels that watch a master. The first one logs in as the user NEAR."""
 
     def __init__(self, folder, port):
-        self.ports, self.processes = [free_port() for _ in range(3)], []
-        for number, own in enumerate(self.ports):
-            place = pathlib.Path(folder) / f"sentinel-{number}"
-            place.mkdir()
-            conf, link = place / "conf", place / "redis-sentinel"
-            login = ("user near on >near ~* &* +@all", "sentinel sentinel-user near",
-                     "sentinel sentinel-pass near", "sentinel auth-user main near",
-                     "sentinel auth-pass main near") if number == 0 else ()
-            conf.write_text("\n".join((f"port {own}", "bind 127.0.0.1", f"dir {place}",
-                                       f"sentinel monitor main 127.0.0.1 {port} 2", *RULES,
-                                       *login, "")))
-            link.symlink_to(program(place))
-            with open(place / "log", "ab") as log:
-                self.processes.append(subprocess.Popen([link, conf, "--sentinel"], stdout=log,
-                                                       stderr=log, preexec_fn=die_with_test))
-        wait_until(lambda: all(self.knows(own) for own in self.ports), "Sentinels", 60)
-
-    @staticmethod
-    def ask(port, *words):
-        client = Client(("127.0.0.1", port))
-        try:
-            return client("SENTINEL", *words)
-        finally:
-            client.close()
-
-    def knows(self, port):
-        try:
-            return (len(self.ask(port, "sentinels", "main")) == 2 and
-                    len(self.ask(port, "replicas", "main")) == 2)
-        except (OSError, RedisError):
-            return False
-
-    def names(self, port):
-        return int(self.ask(port, "get-master-addr-by-name", "main")[1])
+        login = (f"user {NEAR} on >{NEAR} ~* &* +@all", f"sentinel sentinel-user {NEAR}",
+                 f"sentinel sentinel-pass {NEAR}", f"sentinel auth-user main {NEAR}",
+                 f"sentinel auth-pass main {NEAR}")
+        super().__init__(Sentinel(folder, port, *(login if number == 0 else ()), quorum=2)
+                         for number in range(3))
+        for one in self:
+            one.wait_until_it_knows(2, 2)
 
     def masters(self):
-        return {self.names(port) for port in self.ports}
-
-    def url(self):
-        return "sentinel://" + "+".join(f"127.0.0.1:{port}" for port in self.ports) + "/main"
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
+        return {one.master() for one in self}
 
 
 class Caller(threading.Thread):
@@ -115,14 +76,12 @@ class Caller(threading.Thread):
 
 
 def plan(sentinels, _servers):
-    wait_until(lambda: _ordered(sentinels), "a failover that is accepted")
-
-
-def _ordered(sentinels):
-    try:
-        return sentinels.ask(sentinels.ports[0], "failover", "main") == b"OK"
-    except RedisError:
-        return False
+    def is_accepted():
+        try:
+            return sentinels[0].ask("failover", "main") == b"OK"
+        except RedisError:
+            return False
+    wait_until(is_accepted, "a failover that is accepted")
 
 
 def stop(sentinels, servers):
@@ -154,11 +113,10 @@ def cut(sentinels, hidden, new_servers):
     it."""
     for port, user in hidden:
         hide(port, user)
-    far = sentinels.ports[1:]
-    wait_until(lambda: all(sentinels.names(port) in {one.port for one in new_servers}
-                           for port in far), "a failover", 60)
+    others = {one.port for one in new_servers}
+    wait_until(lambda: all(one.master() in others for one in sentinels[1:]), "a failover", 60)
     named = time.monotonic()
-    new = next(one for one in new_servers if one.port == sentinels.names(far[0]))
+    new = next(one for one in new_servers if one.port == sentinels[1].master())
     had = new.client()("HLEN", KEY + "task")
     wait_until(lambda: new.client()("HLEN", KEY + "task") > had + 5, "puts on the new master")
     for port, user in hidden:
@@ -173,8 +131,8 @@ def part(sentinels, servers):
 
 def part_with_sentinel(sentinels, servers):
     """The first Sentinel, which logs in as NEAR, stays with the old master."""
-    near = [(port, NEAR) for port in (*sentinels.ports[1:], *(one.port for one in servers[1:]))]
-    hidden = [(servers[0].port, "default"), (sentinels.ports[0], "default"), *near]
+    near = [(one.port, NEAR) for one in (*sentinels[1:], *servers[1:])]
+    hidden = [(servers[0].port, "default"), (sentinels[0].port, "default"), *near]
     return cut(sentinels, hidden, servers[1:])
 
 
@@ -182,14 +140,14 @@ def check(how, replicas, *options):
     servers = [PortServer("--user", NEAR, "on", ">" + NEAR, "~*", "&*", "+@all", *options)
                for _ in range(3)]
     master = servers[0]
-    sentinels = None
+    sentinels = []
     try:
         for replica in servers[1:]:
             replica.client()("REPLICAOF", "127.0.0.1", master.port)
         wait_until(lambda: master.client()("INFO", "replication").count(b"state=online") == 2,
                    "replicas")
         sentinels = Sentinels(master.folder, master.port)
-        caller = Caller(sentinels.url(), replicas)
+        caller = Caller(url_of(sentinels), replicas)
         wait_until(lambda: len(caller.acked) > 20, "puts")
         named = how(sentinels, servers)
         wait_until(lambda: sentinels.masters() in [{one.port} for one in servers[1:]],
@@ -209,8 +167,8 @@ def check(how, replicas, *options):
               f" {len(caller.acked)} puts, of {span:.2f} s", flush=True)
         expect(span <= LOST_S and not (lost and replicas), "too many lost:", when)
     finally:
-        if sentinels:
-            sentinels.close()
+        for one in sentinels:
+            one.close()
         for server in servers:
             server.process.send_signal(signal.SIGCONT)
             server.close()
@@ -220,8 +178,7 @@ def far():
     with PortServer() as old, PortServer() as new:
         ways = [SlowProxy(None, server.address, FAR_S, FAR_S) for server in (old, new)]
         sentinel = FakeSentinel(ways[0], 2 * FAR_S)
-        driver = Driver(f"sentinel://127.0.0.1:{sentinel.port}/main")
-        expect(driver.open(1, 1500 * ARRIVES) == 0, "open far away")
+        driver = Driver.opened(url_of([sentinel]), 1, 1500 * ARRIVES)
         expect(driver("put", "near", 0, "x") == 0, "put")
         expect(driver("take", 1000 * ARRIVES)[1] == "near" and driver("done") == 0, "take")
         expect(old.client()("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1, "no bells are heard")
@@ -239,9 +196,7 @@ def far():
 def rest():
     with PortServer() as master:
         sentinels = [FakeSentinel(master) for _ in range(3)]
-        at = "+".join(f"127.0.0.1:{one.port}" for one in sentinels)
-        driver = Driver(f"sentinel://{at}/main")
-        expect(driver.open(0) == 0, "open by Sentinels")
+        driver = Driver.opened(url_of(sentinels), 0)
         before = [one.asked for one in sentinels]
         time.sleep(4)
         asked = [one.asked - was for one, was in zip(sentinels, before, strict=True)]
@@ -263,9 +218,7 @@ def anew():
         sentinels = [FakeSentinel(old) for _ in range(3)]
         for one in sentinels:
             one.epoch = 5
-        at = "+".join(f"127.0.0.1:{one.port}" for one in sentinels)
-        driver = Driver(f"sentinel://{at}/main")
-        expect(driver.open() == 0, "open by Sentinels")
+        driver = Driver.opened(url_of(sentinels))
         first, asked = sentinels[0], sentinels[0].asked
         first.epoch, first.master = 1, new
         wait_until(lambda: driver("put", f"task-{first.asked}", 3600_000, "x") in (0, -17) and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A proxy to Redis that is slow, becomes silent, or connects to another server."""
+"""A proxy to Redis that is slow, becomes silent, hangs up, or connects to another server."""
 
 import random
 import socket
@@ -14,10 +14,14 @@ class SlowProxy(Listener):
     Listens on a unix socket and forwards bytes. New connections go to the server `target`. While
     `up` or `down` of a connection is False, no byte and no end of the connection arrives in this
     direction, as when a cable is cut. cut() makes all connections silent, also new connections,
-    until mend(). Bytes take from `least_s` to `delay_s` in each direction.
+    until mend(). Bytes take from `least_s` to `delay_s` in each direction. A new connection ends
+    after `cut_after` bytes of the server, unless this is None.
     """
 
+    cut_after = None
+
     def __init__(self, path, target, delay_s=0, least_s=0):
+        """`target` is the path of a unix socket, or a port."""
         self.target, self.delays = target, (least_s, delay_s)
         self.connections, self.is_cut, self.made = [], False, 0
         super().__init__(path)
@@ -29,13 +33,16 @@ class SlowProxy(Listener):
 
     def accepted(self, client):
         try:
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self.target)
+            if isinstance(self.target, int):
+                server = socket.create_connection((self.host, self.target))
+            else:
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self.target)
         except OSError:
             client.close()
             return
         self.made += 1
-        self.connections.append(Connection(client, server, self.delays, not self.is_cut))
+        self.connections.append(Connection(client, server, self))
 
     def cut(self):
         self.is_cut = True
@@ -55,22 +62,27 @@ class SlowProxy(Listener):
 class Connection:
     """A connection through the proxy: its two sockets, and the bytes between them."""
 
-    def __init__(self, client, server, delays, carries):
-        self.ends, self.delays = (client, server), delays
-        self.is_open, self.up, self.down = True, carries, carries
+    def __init__(self, client, server, proxy):
+        self.ends, self.delays, self.left = (client, server), proxy.delays, proxy.cut_after
+        self.is_open, self.up, self.down = True, not proxy.is_cut, not proxy.is_cut
         self.has_subscribed = False
         for direction in ("up", "down"):
             threading.Thread(target=self.carry, args=(direction,), daemon=True).start()
 
+    def bytes_left(self, direction):
+        return self.left if direction == "down" and self.left is not None else 65536
+
     def carry(self, direction):
         source, target = self.ends if direction == "up" else self.ends[::-1]
         try:
-            while data := source.recv(65536):
+            while data := source.recv(self.bytes_left(direction)):
                 self.has_subscribed |= b"SUBSCRIBE" in data
                 if self.delays[1]:
                     time.sleep(random.uniform(*self.delays))
                 if getattr(self, direction):
                     target.sendall(data)
+                if direction == "down" and self.left is not None:
+                    self.left -= len(data)
         except OSError:
             pass
         # The end of a silent connection is not forwarded.

@@ -4,9 +4,7 @@
  * wire_test.py and kill_test.py test failures of the connection and of the server.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <timerhub_relay.h>
@@ -31,7 +26,6 @@
 #include <relay/relay.h>
 #include <relay/wire.h>
 
-#define ARRIVES (20 * SEC)
 #define QUEUE_BYTES 32
 
 static const char *redis;
@@ -78,6 +72,32 @@ static int64_t command(const char *a, const char *b, const char *c, const char *
 	return say();
 }
 
+/*
+ * Returns the number behind a word in the server's reply to the command, or -1 if the reply lacks
+ * the word.
+ */
+static long told(const char *a, const char *b, const char *word)
+{
+	struct reply *reply;
+	const char *found;
+	long number;
+
+	bytes_command(wire_output(wire), 2);
+	bytes_text(wire_output(wire), a);
+	bytes_text(wire_output(wire), b);
+	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
+	found = strstr(reply_text(reply), word);
+	number = found ? strtol(found + strlen(word), NULL, 10) : -1;
+	reply_free(reply);
+	return number;
+}
+
+/* Returns the number of clients that are blocked in XREADGROUP at the server. */
+static unsigned clients_blocked(void)
+{
+	return (unsigned)told("INFO", "clients", "blocked_clients:");
+}
+
 static void set(const char *name, uint64_t value)
 {
 	keys_call(&keys, wire_output(wire), "create", "ready state", 2);
@@ -103,13 +123,28 @@ static struct timerhub_relay_config config_of(uint32_t flags)
 	};
 }
 
+static struct timerhub_relay *open_with(const struct timerhub_relay_config *config)
+{
+	struct timerhub_relay *opened;
+
+	expect_eq(timerhub_relay_open(&opened, queue, config), 0);
+	return opened;
+}
+
 static struct timerhub_relay *open_relay(uint32_t flags)
 {
 	struct timerhub_relay_config config = config_of(flags);
-	struct timerhub_relay *opened;
 
-	expect_eq(timerhub_relay_open(&opened, queue, &config), 0);
-	return opened;
+	return open_with(&config);
+}
+
+/* Opens a relay that does not serve, with this timeout of its calls. */
+static struct timerhub_relay *open_timeout(uint64_t timeout_ns)
+{
+	struct timerhub_relay_config config = config_of(0);
+
+	config.timeout_ns = timeout_ns;
+	return open_with(&config);
 }
 
 static void begin(void)
@@ -131,6 +166,24 @@ static void end(void)
 	wire_close(wire);
 }
 
+static void threads_end(const pthread_t *threads, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		thread_join(threads[i]);
+}
+
+/* A test of a queue of its own, which `relay` serves. */
+#define RELAY_TEST_LOOP(test_name, limit, times)                                                   \
+	static void test_name##_body(int _i);                                                      \
+	TEST_LOOP(test_name, limit, times)                                                         \
+	{                                                                                          \
+		begin();                                                                           \
+		test_name##_body(_i);                                                              \
+		end();                                                                             \
+	}                                                                                          \
+	static void test_name##_body(int _i CK_ATTRIBUTE_UNUSED)
+#define RELAY_TEST(test_name, limit) RELAY_TEST_LOOP(test_name, limit, 1)
+
 static struct timerhub_relay_stats stats(void)
 {
 	struct timerhub_relay_stats now;
@@ -144,75 +197,82 @@ static void put(const char *id, uint64_t delay_ns)
 	expect_eq(timerhub_relay_put(relay, id, delay_ns, 0, id, strlen(id), NULL), 0);
 }
 
-static struct timerhub_relay_task take(void)
+/* Puts a task that is due, and waits until the relay's fd tells of it. */
+static void put_ready(const char *id)
+{
+	int fd = timerhub_relay_fd(relay);
+
+	put(id, 0);
+	expect(fd_readable_within(fd, ARRIVES));
+}
+
+static struct timerhub_relay_task take_of(struct timerhub_relay *taker)
 {
 	struct timerhub_relay_task task;
 
-	expect_eq(timerhub_relay_take(relay, &task, ARRIVES), 1);
+	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
 	return task;
 }
 
-TEST(tasks_come_in_order_and_not_before_their_time, 60)
+static struct timerhub_relay_task take(void)
 {
-	static const char *const order[] = { "first", "second", "third", "fourth" };
-	static const unsigned puts[] = { 3, 1, 2, 0 };
-	struct timerhub_relay *clock;
-	uint64_t begin_ns;
-
-	begin();
-	timerhub_relay_close(relay);
-	relay = open_relay(0); /* this relay does not serve, so no task moves before all are put */
-	begin_ns = wall_ns();
-	for (unsigned i = 0; i < COUNT_OF(puts); i++)
-		expect_eq(timerhub_relay_put(
-				  relay, order[puts[i]], begin_ns + (puts[i] + 1) * 30 * MS + 1,
-				  TIMERHUB_ABSOLUTE, order[puts[i]], strlen(order[puts[i]]), NULL),
-		          0);
-	clock = open_relay(TIMERHUB_RELAY_SERVE);
-	for (unsigned i = 0; i < COUNT_OF(order); i++) {
-		struct timerhub_relay_task task = take();
-
-		expect(strcmp(task.id, order[i]) == 0);
-		expect(task.data_len == strlen(order[i]) &&
-		       memcmp(task.data, order[i], task.data_len) == 0);
-		expect_cmp(wall_ns(), >=, task.due_ns);
-		expect_eq(task.attempts, 1);
-		/*
-		 * The relay rounds a due time up to a whole microsecond, because Redis stores
-		 * microseconds.
-		 */
-		expect_eq(task.due_ns, (begin_ns + (i + 1) * 30 * MS + 1 + 999) / 1000 * 1000);
-		expect_eq(timerhub_relay_done(relay, &task), 0);
-		expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
-	}
-	expect_eq(stats().done, 4);
-	expect_eq(stats().promoted, 4);
-	expect_eq(stats().waiting + stats().ready, 0);
-	timerhub_relay_close(clock);
-	end();
+	return take_of(relay);
 }
 
-TEST(an_id_is_one_task, 60)
+/* Takes the task with this id, in its first delivery. */
+static struct timerhub_relay_task take_first(const char *id)
+{
+	struct timerhub_relay_task task = take();
+
+	expect(strcmp(task.id, id) == 0);
+	expect_eq(task.attempts, 1);
+	return task;
+}
+
+static void take_none(uint64_t timeout_ns)
+{
+	struct timerhub_relay_task task;
+
+	expect_eq(timerhub_relay_take(relay, &task, timeout_ns), 0);
+}
+
+static void done(const struct timerhub_relay_task *task)
+{
+	expect_eq(timerhub_relay_done(relay, task), 0);
+}
+
+/* Redis stores microseconds: the relay rounds up, because no task may come early. */
+RELAY_TEST(a_due_time_is_rounded_up, 60)
+{
+	uint64_t due_ns = (wall_ns() + 30 * MS) / 1000 * 1000;
+	struct timerhub_relay_task task;
+
+	expect_eq(timerhub_relay_put(relay, "id", due_ns + 1, TIMERHUB_ABSOLUTE, "id", 2, NULL), 0);
+	task = take_first("id");
+	expect(task.data_len == 2 && memcmp(task.data, "id", 2) == 0);
+	expect_eq(task.due_ns, due_ns + 1000);
+	expect_cmp(wall_ns(), >=, task.due_ns);
+	done(&task);
+	expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
+	expect_eq(stats().done, 1);
+	expect_eq(stats().promoted, 1);
+	expect_eq(stats().waiting + stats().ready, 0);
+}
+
+RELAY_TEST(an_id_is_one_task, 60)
 {
 	char id[TIMERHUB_RELAY_ID_BYTES], other[TIMERHUB_RELAY_ID_BYTES];
 	struct timerhub_relay_task task;
 
-	begin();
 	put("id", HOUR);
-	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST);
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "new", 3, id), 0);
 	expect(strcmp(id, "id") == 0);
 	task = take();
 	expect(task.data_len == 3 && memcmp(task.data, "new", 3) == 0);
-	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
-	          -EEXIST);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	expect_eq(timerhub_relay_retry(relay, &task, HOUR), 0);
+	expect_eq(timerhub_relay_cancel(relay, "id"), 0);
 	/* A put of an ended task's id is refused until `past_us` after the ended task's put. */
 	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EALREADY);
-	expect_eq(timerhub_relay_put(relay, "id", HOUR, TIMERHUB_RELAY_REPLACE, NULL, 0, NULL), 0);
-	expect_eq(timerhub_relay_put(relay, "id", HOUR, 0, NULL, 0, NULL), -EEXIST);
-	expect_eq(timerhub_relay_cancel(relay, "id"), 0);
-	expect_eq(timerhub_relay_put(relay, "id", HOUR, 0, NULL, 0, NULL), -EALREADY);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -221,63 +281,16 @@ TEST(an_id_is_one_task, 60)
 	expect_eq(timerhub_relay_move(relay, other, 0, 0), 0);
 	task = take();
 	expect(strcmp(task.id, other) == 0 && task.data_len == 0);
-	end();
-}
-
-TEST(cancel_is_final_until_a_taker_has_the_task, 60)
-{
-	struct timerhub_relay_task task;
-
-	begin();
-	put("due", 0);
-	while (stats().ready == 0)
-		;
-	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* this task was in the stream */
-	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
-	put("taken", 0);
-	task = take();
-	expect_eq(timerhub_relay_cancel(relay, "taken"), -EBUSY);
-	expect_eq(timerhub_relay_move(relay, "taken", 0, 0), -EBUSY);
-	expect_eq(timerhub_relay_retry(relay, &task, HOUR), 0);
-	expect_eq(timerhub_relay_retry(relay, &task, 0), -ESTALE);
-	expect_eq(timerhub_relay_move(relay, "taken", 0, 0), 0);
-	task = take();
-	expect_eq(task.attempts, 2);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
-	expect_eq(stats().cancelled, 1);
+	expect_eq(stats().cancelled, 2);
 	expect_eq(stats().retried, 1);
 	expect_eq(stats().moved, 1);
-	end();
 }
 
-TEST(a_lease_that_is_over_gives_the_task_back, 60)
-{
-	struct timerhub_relay_task first, second;
-
-	begin();
-	set("lease_us", 300000);
-	set("attempts_max", 2);
-	put("task", 0);
-	first = take();
-	second = take();
-	expect_eq(second.attempts, 2);
-	expect(strcmp(first.id, second.id) == 0);
-	expect(strcmp(first.delivery, second.delivery) != 0);
-	expect_eq(timerhub_relay_retry(relay, &first, 0), -ESTALE);
-	while (stats().parked_ever == 0)
-		;
-	expect_eq(stats().parked, 1);
-	expect_eq(stats().leases_over, 1);
-	expect_eq(timerhub_relay_done(relay, &second), -ENOENT);
-	end();
-}
-
-TEST(an_answer_names_its_delivery, 60)
+RELAY_TEST(an_answer_names_its_delivery, 60)
 {
 	struct timerhub_relay *taker;
 	struct timerhub_relay_task first, second;
 
-	begin();
 	taker = open_relay(0);
 	set("lease_us", 200000);
 	put("moved", 0);
@@ -296,53 +309,60 @@ TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_take(taker, &second, ARRIVES), 1);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(timerhub_relay_touch(relay, &first), -ESTALE);
-	expect_eq(timerhub_relay_done(taker, &second), 0);
+	/* a done has freed the data, and a release frees what a lease that is over leaves */
+	expect_eq(timerhub_relay_release(relay, &first), -ENOENT);
+	expect(second.data_len == 5 && memcmp(second.data, "again", 5) == 0);
+	expect_eq(timerhub_relay_touch(taker, &second), 0);
+	while (stats().leases_over == 2)
+		;
+	expect(memcmp(second.data, "again", 5) == 0);
+	expect_eq(timerhub_relay_touch(taker, &second), -ESTALE);
+	expect_eq(timerhub_relay_release(taker, &second), 0);
+	expect_eq(timerhub_relay_release(taker, &second), -ENOENT);
+	second = take();
+	expect_eq(timerhub_relay_done(relay, &second), 0);
+	expect_eq(timerhub_relay_touch(relay, &second), -ESTALE);
 	put("again", HOUR);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(stats().waiting, 1);
 	timerhub_relay_close(taker);
-	end();
 }
 
-TEST(fd_is_readable_just_while_a_task_is_due, 60)
+RELAY_TEST(fd_is_readable_just_while_a_task_is_due, 60)
 {
 	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
+	struct timerhub_relay *clock;
+	int fd;
 
-	struct timerhub_relay *taker;
-
-	begin();
-	taker = open_relay(0); /* a relay that does not serve the queue */
-	poll_fd.fd = timerhub_relay_fd(taker);
-	expect(poll_fd.fd >= 0);
+	clock = relay;
+	relay = open_relay(0); /* a relay that does not serve the queue */
+	fd = timerhub_relay_fd(relay);
+	expect(fd >= 0);
 	put("far", HOUR);
-	expect_eq(poll(&poll_fd, 1, 100), 0);
-	put("first", 0);
+	expect(!fd_readable_within(fd, 100 * MS));
+	put_ready("first");
 	put("second", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
-	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
+	(void)take_first("first");
 	/* The second may not be in the stream yet, and the fd is readable until a take says so. */
 	do
-		expect_eq(poll(&poll_fd, 1, 20000), 1);
-	while (timerhub_relay_take(taker, &task, 0) == 0);
+		expect(fd_readable_within(fd, ARRIVES));
+	while (timerhub_relay_take(relay, &task, 0) == 0);
 	expect(strcmp(task.id, "second") == 0);
-	expect_eq(timerhub_relay_take(taker, &task, 0), 0);
-	expect_eq(poll(&poll_fd, 1, 100), 0);
+	take_none(0);
+	expect(!fd_readable_within(fd, 100 * MS));
 	/* a child that has the descriptor too is not woken by the close, nor by what is due */
-	put("third", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
-	poll_fd.fd = dup(poll_fd.fd);
-	expect_le(0, poll_fd.fd);
-	timerhub_relay_close(taker);
-	expect_eq(poll(&poll_fd, 1, 100), 0);
-	end();
+	put_ready("third");
+	fd = dup(fd);
+	expect_le(0, fd);
+	timerhub_relay_close(relay);
+	expect(!fd_readable_within(fd, 100 * MS));
+	relay = clock;
 }
 
-TEST(limits_and_servers_faults_are_told_apart, 60)
+RELAY_TEST(limits_are_told_apart, 60)
 {
 	char data[2000] = "";
 
-	begin();
 	set("data_max", 1000);
 	set("tasks_max", 2);
 	expect_eq(timerhub_relay_put(relay, "a", HOUR, 0, data, 1001, NULL), -EMSGSIZE);
@@ -351,87 +371,14 @@ TEST(limits_and_servers_faults_are_told_apart, 60)
 	expect_eq(timerhub_relay_put(relay, "c", HOUR, 0, NULL, 0, NULL), -EAGAIN);
 	expect_eq(timerhub_relay_put(relay, "c", UINT64_MAX - 1, 0, NULL, 0, NULL), -ERANGE);
 	expect_eq(timerhub_relay_move(relay, "a", UINT64_MAX - 1, 0), -ERANGE);
-	set("tasks_max", 100);
-	expect_eq(command("CONFIG", "SET", "maxmemory", "1"), 0);
-	expect_eq(timerhub_relay_put(relay, "c", 0, 0, NULL, 0, NULL), -ENOSPC);
-	expect_eq(timerhub_relay_move(relay, "a", 0, 0), 0);
-	(void)take();
-	expect_eq(command("CONFIG", "SET", "maxmemory", "0"), 0);
-	expect_eq(command("DEL", key("past"), NULL, NULL), 0);
-	expect_eq(command("SET", key("past"), "another's", NULL), 0);
-	expect_eq(timerhub_relay_put(relay, "d", 0, 0, NULL, 0, NULL), -EBADMSG);
-	expect_eq(timerhub_relay_cancel(relay, "b"), -EBADMSG);
-	expect_eq(command("DEL", key("past"), NULL, NULL), 1);
-	expect_eq(timerhub_relay_cancel(relay, "b"), 0);
-	end();
 }
 
-TEST(a_queue_that_was_wiped_goes_on, 60)
-{
-	struct timerhub_relay *taker;
-	struct timerhub_relay_task task;
-
-	begin();
-	taker = open_relay(0);
-	put("lost", 0);
-	(void)take();
-	expect_eq(timerhub_relay_take(taker, &task, 10 * MS), 0);
-	expect_eq(command("FLUSHALL", NULL, NULL, NULL), 0);
-	put("kept", 50 * MS);
-	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
-	expect(strcmp(task.id, "kept") == 0);
-	expect_eq(command("FUNCTION", "FLUSH", NULL, NULL), 0);
-	put("after", 50 * MS);
-	expect_eq(timerhub_relay_done(taker, &task), 0);
-	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
-	expect(strcmp(task.id, "after") == 0);
-	timerhub_relay_close(taker);
-	end();
-}
-
-static struct timerhub_relay_report report_with(const char *name, const char *value)
+static struct timerhub_relay_report report_now(void)
 {
 	struct timerhub_relay_report report;
 
-	if (name)
-		(void)command("CONFIG", "SET", name, value);
 	expect_eq(timerhub_relay_check(redis, queue, &report), 0);
 	return report;
-}
-
-TEST(check_tells_what_the_server_keeps, 60)
-{
-	struct timerhub_relay_report report;
-
-	begin();
-	put("id", HOUR);
-	while (stats().relays == 0)
-		;
-	report = report_with(NULL, NULL);
-	expect_eq(report.relays, 1);
-	expect_eq(report.overdue_ns, 0);
-	expect_eq(report.keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
-	expect(!report.fault && report.tasks == 1 && report.placed == 1 && report.replicas == 0);
-	expect_cmp(report.round_trip_ns, >, 0);
-	expect_eq(report_with("save", "900 1").keeps, TIMERHUB_RELAY_KEEPS_SNAPSHOT);
-	expect_eq(report_with("appendonly", "yes").keeps, TIMERHUB_RELAY_KEEPS_SECONDS);
-	expect_eq(report_with("appendfsync", "always").keeps, TIMERHUB_RELAY_KEEPS_ALL);
-	expect_eq(report_with("appendonly", "no").keeps, TIMERHUB_RELAY_KEEPS_SNAPSHOT);
-	expect_eq(report_with("save", "").keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
-	report = report_with("maxmemory-policy", "allkeys-lru");
-	expect(report.evicts == 1 && report.fault != NULL);
-	expect_eq(report.faults, TIMERHUB_RELAY_FAULT_EVICTS);
-	expect(!report_with("maxmemory-policy", "volatile-lru").fault);
-	expect(!report_with("maxmemory-policy", "noeviction").fault);
-	expect_eq(command("ZADD", key("due"), "inf", "foreign"), 1);
-	expect(report_with(NULL, NULL).fault != NULL);
-	expect_eq(command("DEL", key("due"), NULL, NULL), 1);
-	expect(report_with(NULL, NULL).fault != NULL);
-	expect_eq(timerhub_relay_check(redis, "none", &report), -ENOENT);
-	expect_eq(timerhub_relay_check(redis, "no name", &report), -EINVAL);
-	expect_eq(timerhub_relay_check(redis, queue, NULL), -EINVAL);
-	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
-	end();
 }
 
 static void set_look_by(int64_t ahead_s)
@@ -443,26 +390,25 @@ static void set_look_by(int64_t ahead_s)
 	(void)command("HSET", key("state"), "look_by", text);
 }
 
-TEST(check_tells_that_no_relay_serves, 60)
+RELAY_TEST(check_tells_that_no_relay_serves, 60)
 {
 	struct timerhub_relay_report report;
 
-	begin();
 	while (stats().relays == 0)
 		;
 	timerhub_relay_close(relay);
 	relay = open_relay(0);
 	put("id", 0);
-	report = report_with(NULL, NULL);
+	report = report_now();
 	expect_eq(report.relays, 0);
 	expect(report.fault && strstr(report.fault, "no relay"));
 	/* A killed relay keeps its registration (seat), and does not poll at look_by. */
 	expect_eq(command("ZADD", key("seats"), "0", "killed"), 1);
 	set_look_by(-10);
-	report = report_with(NULL, NULL);
+	report = report_now();
 	expect_eq(report.relays, 0);
 	set_look_by(1);
-	report = report_with(NULL, NULL);
+	report = report_now();
 	expect_eq(report.relays, 1);
 	expect(report.fault && strstr(report.fault, "bells")); /* it has subscribed to none */
 	expect_cmp(report.overdue_ns, <, 5 * SEC);
@@ -471,49 +417,53 @@ TEST(check_tells_that_no_relay_serves, 60)
 	 * overdue task.
 	 */
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
-	report = report_with(NULL, NULL);
+	report = report_now();
 	expect(report.fault && strstr(report.fault, "overdue"));
 	expect(report.faults & TIMERHUB_RELAY_FAULT_UNHEARD);
 	expect_cmp(report.overdue_ns, >, HOUR);
-	end();
 }
 
-TEST(misuse_is_answered, 60)
+RELAY_TEST(misuse_is_answered, 60)
 {
 	static const char *const names[] = { "", "a b", "a}b", "a:b", NULL };
+	static const struct {
+		uint32_t size, flags, batch;
+		uint64_t timeout_ns;
+		const char *redis;
+		int wanted;
+	} opens[] = {
+		{ .size = 8, .wanted = -EINVAL },
+		{ .flags = 1u << 5, .wanted = -EINVAL },
+		{ .flags = TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE, .wanted = -EINVAL },
+		{ .batch = 1001, .wanted = -EINVAL },
+		{ .timeout_ns = 61 * SEC, .wanted = -EINVAL }, /* longer than past_us */
+		{ .redis = "rediss://localhost:1",
+		  .wanted = WITH_TLS ? -ECONNREFUSED : -EOPNOTSUPP },
+		{ .redis = "redis://127.0.0.1:1,redis://127.0.0.1:2", .wanted = -ECONNREFUSED },
+		{ .redis = "redis://127.0.0.1:1,", .wanted = -EINVAL },
+		{ .redis = "redis://127.0.0.1:1", .wanted = -ECONNREFUSED },
+		{ .redis = "unix:/nowhere/redis.sock", .wanted = -ECONNREFUSED },
+	};
 	struct timerhub_relay_config config = config_of(0);
 	struct timerhub_relay_task task = { .id = "id" };
 	struct timerhub_relay *other = NULL;
+	struct timerhub_relay_report report;
 	char id[TIMERHUB_RELAY_ID_BYTES + 1];
 
-	begin();
 	for (unsigned i = 0; names[i]; i++)
 		expect_eq(timerhub_relay_open(&other, names[i], &config), -EINVAL);
 	expect_eq(timerhub_relay_open(&other, NULL, &config), -EINVAL);
 	expect_eq(timerhub_relay_open(NULL, queue, &config), -EINVAL);
-	config.size = 8;
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
-	config = config_of(1u << 5);
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
-	config = config_of(0);
-	config.batch = 1001;
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
-	config = config_of(0);
-	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us is refused */
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
-	config.timeout_ns = 50 * MS;
-	config.redis = "rediss://localhost:1";
-	expect_eq(timerhub_relay_open(&other, queue, &config),
-	          WITH_TLS ? -ECONNREFUSED : -EOPNOTSUPP);
-	config.redis = "redis://127.0.0.1:1,redis://127.0.0.1:2";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
-	config.redis = "redis://127.0.0.1:1,";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
-	config.redis = "redis://127.0.0.1:1";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
-	config.redis = "unix:/nowhere/redis.sock";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
-	expect(other == NULL);
+	for (unsigned i = 0; i < COUNT_OF(opens); i++) {
+		config = config_of(opens[i].flags);
+		config.size = opens[i].size ? opens[i].size : sizeof(config);
+		config.batch = opens[i].batch;
+		config.timeout_ns = opens[i].timeout_ns ? opens[i].timeout_ns : 50 * MS;
+		config.redis = opens[i].redis ? opens[i].redis : redis;
+		expect_context("open", i, 0);
+		expect_eq(timerhub_relay_open(&other, queue, &config), opens[i].wanted);
+		expect(!other);
+	}
 	memset(id, 'x', sizeof(id));
 	id[TIMERHUB_RELAY_ID_BYTES] = '\0';
 	expect_eq(timerhub_relay_put(relay, id, 0, 0, NULL, 0, NULL), -EINVAL);
@@ -531,91 +481,15 @@ TEST(misuse_is_answered, 60)
 	expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ENOENT);
 	expect_eq(timerhub_relay_stats(relay, NULL), -EINVAL);
+	expect_eq(timerhub_relay_check(redis, "none", &report), -ENOENT);
+	expect_eq(timerhub_relay_check(redis, "no name", &report), -EINVAL);
+	expect_eq(timerhub_relay_check(redis, queue, NULL), -EINVAL);
+	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
 	expect_eq(timerhub_relay_fd(NULL), -EINVAL);
 	timerhub_relay_close(NULL);
-	end();
 }
 
-/* The thread of a server that reads or ignores the client's bytes, and closes the connection. */
-static void *serve_nobody(void *listener)
-{
-	char said[4096];
-	int client;
-
-	for (unsigned number = 0; (client = accept(*(int *)listener, NULL, NULL)) >= 0; number++) {
-		if (number % 2)
-			(void)recv(client, said, sizeof(said), 0);
-		(void)close(client);
-	}
-	return NULL;
-}
-
-#define STREAMS 3
-
-static unsigned streams_closed; /* bit i: the test has closed descriptor i */
-static atomic_bool printing_ends;
-
-static void expect_streams_closed(void)
-{
-	for (int fd = 0; fd < STREAMS; fd++)
-		if ((streams_closed >> fd & 1) != 0)
-			expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
-}
-
-/*
- * A command to Redis, if a connection had the number of a stream. By syscall(2), because
- * ThreadSanitizer reports a write to a descriptor that another thread makes or closes.
- */
-static void *print_on_and_on(void *unused)
-{
-	static const char text[] = "\r\nSET printed yes\r\n";
-
-	while (!atomic_load(&printing_ends))
-		for (int fd = 0; fd < STREAMS; fd++)
-			if ((streams_closed >> fd & 1) != 0)
-				(void)syscall(SYS_write, fd, text, sizeof(text) - 1);
-	return unused;
-}
-
-/* Its connections are lost, and made again, while another thread prints. */
-TEST_LOOP(what_is_printed_to_a_closed_stream_is_no_command, 60, 4)
-{
-	static const unsigned closed[] = { 1, 2, 4, 7 };
-	struct timerhub_relay_task task;
-	pthread_t printer;
-	char id[16];
-
-	begin();
-	timerhub_relay_close(relay);
-	streams_closed = closed[_i];
-	for (int fd = 0; fd < STREAMS; fd++)
-		if ((streams_closed >> fd & 1) != 0)
-			expect_eq(close(fd), 0);
-	expect_eq(pthread_create(&printer, NULL, print_on_and_on, NULL), 0);
-	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	expect_lt(STDERR_FILENO, timerhub_relay_fd(relay));
-	for (unsigned i = 0; i < 20; i++) {
-		int result;
-
-		(void)snprintf(id, sizeof(id), "%u", i);
-		(void)command("CLIENT", "KILL", "TYPE", "normal");
-		do
-			result = timerhub_relay_put(relay, id, 0, 0, NULL, 0, NULL);
-		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
-		/* the reply was lost with the connection, and the put repeated */
-		expect(result == 0 || result == -EEXIST);
-		task = take();
-		expect_eq(timerhub_relay_done(relay, &task), 0);
-	}
-	atomic_store(&printing_ends, true);
-	(void)pthread_join(printer, NULL);
-	expect_streams_closed();
-	expect_eq(command("EXISTS", "printed", NULL, NULL), 0);
-	end();
-	expect_streams_closed();
-}
-
-TEST(open_without_descriptors_says_so, 60)
+RELAY_TEST(open_without_descriptors_says_so, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
@@ -623,7 +497,6 @@ TEST(open_without_descriptors_says_so, 60)
 	unsigned refused = 0;
 	int first, result;
 
-	begin();
 	timerhub_relay_close(relay); /* a thread of an open relay would use up descriptors */
 	config = config_of(0);
 	first = dup(0); /* number of the lowest free descriptor */
@@ -647,34 +520,27 @@ TEST(open_without_descriptors_says_so, 60)
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	relay = other;
 	put("task", 0);
-	end();
 }
 
 /* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
-TEST(a_trapped_open_is_refused, 60)
+RELAY_TEST(a_trapped_open_is_refused, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
 
-	begin();
 	config = config_of(0);
 	trap_calls_if(SCMP_SYS(timerfd_create), ENOSYS, NULL);
 	expect_eq(timerhub_relay_open(&other, queue, &config), -ENOSYS);
 	expect(!other);
 	expect_cmp(trap_count, >, 0);
-	end();
 }
 
 /* So is a send later: by either refusal the server cannot be asked. */
-TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
+RELAY_TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 {
-	struct timerhub_relay_config config;
 	struct timerhub_relay *other;
 
-	begin();
-	config = config_of(0);
-	config.timeout_ns = 50 * MS;
-	expect_eq(timerhub_relay_open(&other, queue, &config), 0);
+	other = open_timeout(50 * MS);
 	if (_i == 0)
 		refuse_calls(SCMP_SYS(sendto), ENOSYS);
 	else
@@ -682,50 +548,15 @@ TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 	expect_eq(timerhub_relay_put(other, "task", 0, 0, "data", 4, NULL), -ETIMEDOUT);
 	expect_eq(trap_count > 0, _i == 1);
 	timerhub_relay_close(other);
-	end();
 }
 
-TEST(a_server_that_hangs_up_cannot_be_reached, 60)
-{
-	struct timerhub_relay_config config = config_of(0);
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	char folder[] = "/tmp/timerhub-relay-XXXXXX", address[64];
-	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timerhub_relay_report report;
-	struct timerhub_relay *other = NULL;
-	pthread_t server;
-
-	begin();
-	expect_cmp(listener, >=, 0);
-	expect(mkdtemp(folder));
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s/socket", folder);
-	(void)snprintf(address, sizeof(address), "unix:%s/socket", folder);
-	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
-	expect_eq(listen(listener, 16), 0);
-	expect_eq(pthread_create(&server, NULL, serve_nobody, &listener), 0);
-	config.redis = address;
-	config.timeout_ns = MS;
-	for (unsigned i = 0; i < 20; i++) {
-		expect_eq(timerhub_relay_open(&other, queue, &config), -EHOSTUNREACH);
-		expect_eq(timerhub_relay_check(address, queue, &report), -EHOSTUNREACH);
-	}
-	expect(other == NULL);
-	expect_eq(shutdown(listener, SHUT_RDWR), 0);
-	expect_eq(pthread_join(server, NULL), 0);
-	expect_eq(close(listener), 0);
-	expect_eq(unlink(name.sun_path), 0);
-	expect_eq(rmdir(folder), 0);
-	end();
-}
-
-TEST(child_of_fork_is_told_and_harms_nothing, 60)
+RELAY_TEST(child_of_fork_is_told_and_harms_nothing, 60)
 {
 	struct timerhub_relay_task task = { .id = "task" };
 	struct timerhub_relay_stats now;
 	int status;
 	pid_t child;
 
-	begin();
 	put("task", 0);
 	child = fork();
 	expect(child >= 0);
@@ -748,14 +579,22 @@ TEST(child_of_fork_is_told_and_harms_nothing, 60)
 	expect_eq(waitpid(child, &status, 0), child);
 	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	task = take();
-	expect_eq(timerhub_relay_done(relay, &task), 0);
-	end();
+	done(&task);
 }
 
 #define THREADS 8u
 #define EACH 150u
 
 static unsigned ends[THREADS * EACH]; /* number of times that each task was done or cancelled */
+
+static void finish(const struct timerhub_relay_task *task)
+{
+	unsigned number;
+
+	memcpy(&number, task->data, sizeof(number));
+	done(task);
+	(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
+}
 
 static void *live(void *arg)
 {
@@ -772,48 +611,33 @@ static void *live(void *arg)
 		          0);
 		if (rand_r(&seed) % 4 == 0 && timerhub_relay_cancel(relay, id) == 0)
 			(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
-		if (timerhub_relay_take(relay, &task, 0) == 1) {
-			memcpy(&number, task.data, sizeof(number));
-			expect_eq(timerhub_relay_done(relay, &task), 0);
-			(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
-		}
+		if (timerhub_relay_take(relay, &task, 0) == 1)
+			finish(&task);
 	}
-	while (timerhub_relay_take(relay, &task, 500 * MS) == 1) {
-		unsigned number;
-
-		memcpy(&number, task.data, sizeof(number));
-		expect_eq(timerhub_relay_done(relay, &task), 0);
-		(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
-	}
+	while (timerhub_relay_take(relay, &task, 500 * MS) == 1)
+		finish(&task);
 	return NULL;
 }
 
-TEST(every_task_ends_once_under_many_threads, 120)
+RELAY_TEST(every_task_ends_once_under_many_threads, 120)
 {
 	pthread_t threads[THREADS];
 	struct timerhub_relay_task task;
 
-	begin();
 	for (unsigned i = 0; i < THREADS; i++)
-		expect_eq(pthread_create(&threads[i], NULL, live, (void *)(uintptr_t)i), 0);
-	for (unsigned i = 0; i < THREADS; i++)
-		(void)pthread_join(threads[i], NULL);
+		thread_start(&threads[i], live, (void *)(uintptr_t)i);
+	threads_end(threads, THREADS);
 	/*
 	 * A take may end by its timeout, because the machine may stall for half a second. Take
 	 * until no task is left.
 	 */
 	while (stats().waiting + stats().ready > 0) {
-		unsigned number;
-
 		task = take();
-		memcpy(&number, task.data, sizeof(number));
-		expect_eq(timerhub_relay_done(relay, &task), 0);
-		ends[number]++;
+		finish(&task);
 	}
 	for (unsigned i = 0; i < THREADS * EACH; i++)
 		expect_eq(ends[i], 1);
 	expect_eq(stats().put, THREADS * EACH);
-	end();
 }
 
 #define PUTTERS 100u /* more puts than fit in one command */
@@ -845,40 +669,16 @@ static unsigned count_held(struct shard *shard)
 	return count;
 }
 
-/*
- * Returns the number behind a word in the server's reply to the command, or -1 if the reply lacks
- * the word.
- */
-static long told(const char *a, const char *b, const char *word)
+RELAY_TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 {
-	struct reply *reply;
-	const char *found;
-	long number;
-
-	bytes_command(wire_output(wire), 2);
-	bytes_text(wire_output(wire), a);
-	bytes_text(wire_output(wire), b);
-	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
-	found = strstr(reply_text(reply), word);
-	number = found ? strtol(found + strlen(word), NULL, 10) : -1;
-	reply_free(reply);
-	return number;
-}
-
-TEST(puts_that_wait_for_a_reply_share_a_command, 60)
-{
-	struct timerhub_relay_config config;
 	pthread_t threads[PUTTERS];
 	unsigned good = 0;
 	long before;
 	uint64_t due;
 
-	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(0); /* the relay does not serve, and so does not poll */
-	config.timeout_ns = 60 * SEC;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	relay = open_timeout(60 * SEC); /* it does not serve, and so does not poll */
 	lock_take(&relay->shared.lock);
 	relay->shared.hold_ns = HOUR;
 	lock_give(&relay->shared.lock);
@@ -886,15 +686,14 @@ TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 	before = told("INFO", "commandstats", "cmdstat_fcall:calls=");
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < PUTTERS; i++) {
-		expect_eq(pthread_create(&threads[i], NULL, put_one, (void *)(uintptr_t)i), 0);
+		thread_start(&threads[i], put_one, (void *)(uintptr_t)i);
 		while (i == 0 && told("CLIENT", "LIST", "flags=b") < 0)
 			; /* wait until the first put is blocked at the server */
 	}
 	while (count_held(relay->shards) < PUTTERS - 1)
 		;
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
-	for (unsigned i = 0; i < PUTTERS; i++)
-		(void)pthread_join(threads[i], NULL);
+	threads_end(threads, PUTTERS);
 	for (unsigned i = 0; i < PUTTERS; i++)
 		good += put_results[i] == 0;
 	expect_eq(good, PUTTERS - 2);
@@ -904,7 +703,6 @@ TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 	          3); /* one command with the first put, one with 64 puts, one with 35 puts */
 	expect_eq(stats().waiting - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
-	end();
 }
 
 /* Put tasks by one command. Each gets the result `wanted`, as does a task that is put alone. */
@@ -944,11 +742,10 @@ static void fence(void)
 	expect_eq(say(), 0);
 }
 
-TEST(a_refusal_is_the_same_for_each_call, 60)
+RELAY_TEST(a_refusal_is_the_same_for_each_call, 60)
 {
 	struct timerhub_relay_task task;
 
-	begin();
 	put("there", HOUR);
 	put("taken", 0);
 	task = take();
@@ -969,8 +766,9 @@ TEST(a_refusal_is_the_same_for_each_call, 60)
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
 	expect_eq(stats().waiting, 1);
-	end();
 }
+
+#define BLOCKED 4u
 
 static void *block(void *arg)
 {
@@ -981,46 +779,29 @@ static void *block(void *arg)
 	return NULL;
 }
 
-/* Returns the number of clients that are blocked in XREADGROUP at the server. */
-static unsigned clients_blocked(void)
+/* Starts threads that wait for a task, and returns when all of them are inside their calls. */
+static void takers_block(pthread_t *threads, unsigned count)
 {
-	static const char field[] = "blocked_clients:";
-	struct reply *reply;
-	const char *found;
-	unsigned count;
+	static atomic_int tids[BLOCKED];
 
-	bytes_command(wire_output(wire), 2);
-	bytes_text(wire_output(wire), "INFO");
-	bytes_text(wire_output(wire), "clients");
-	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
-	found = strstr(reply_text(reply), field);
-	expect(found != NULL);
-	count = (unsigned)strtoul(found + strlen(field), NULL, 10);
-	reply_free(reply);
-	return count;
+	for (unsigned i = 0; i < count; i++)
+		thread_start(&threads[i], block, &tids[i]);
+	for (unsigned i = 0; i < count; i++) {
+		while (atomic_load(&tids[i]) == 0)
+			;
+		thread_blocks(atomic_load(&tids[i]));
+	}
+	while (clients_blocked() == 0)
+		;
 }
 
-TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
+RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 {
-	pthread_t threads[4];
-	static atomic_int tids[COUNT_OF(threads)];
-	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
+	pthread_t threads[BLOCKED];
 	pid_t child;
 
-	begin();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
+	takers_block(threads, BLOCKED);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
-		;
-	/*
-	 * A call that begins after the close would use freed memory, so wait until all threads are
-	 * in their calls.
-	 */
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
-			;
-	while (clients_blocked() == 0)
 		;
 	/* The copy of the connection in a forked child must take no task. */
 	child = fork();
@@ -1029,25 +810,19 @@ TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 		for (;;)
 			(void)pause();
 	timerhub_relay_close(relay);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)pthread_join(threads[i], NULL);
+	threads_end(threads, BLOCKED);
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
 	/*
 	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
 	 */
 	set("attempts_max", 1);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	poll_fd.fd = timerhub_relay_fd(relay);
-	put("ahead", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	put_ready("ahead");
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take();
-	expect(strcmp(task.id, "ahead") == 0);
-	expect_eq(task.attempts, 1);
+	(void)take_first("ahead");
 	expect_eq(kill(child, SIGKILL), 0);
 	expect_eq(waitpid(child, NULL, 0), child);
-	end();
 }
 
 static uint32_t prefetched(void)
@@ -1074,7 +849,7 @@ TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
 		clock = relay;
 		relay = open_relay(0);
 		(void)timerhub_relay_fd(relay);
-		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+		take_none(0);
 		due_ns = wall_ns() / 1000 * 1000;
 		for (unsigned i = 0; i <= behind; i++) {
 			id[2] = (char)('0' + i);
@@ -1087,12 +862,10 @@ TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
 		timerhub_relay_close(relay);
 		relay = clock;
 		for (unsigned i = 0; i <= behind; i++) {
-			task = take();
 			id[2] = (char)('0' + i);
-			expect(strcmp(task.id, id) == 0);
-			expect_eq(task.attempts, 1);
+			task = take_first(id);
 			expect_eq(task.due_ns, due_ns + i * 1000);
-			expect_eq(timerhub_relay_done(relay, &task), 0);
+			done(&task);
 		}
 		end();
 	}
@@ -1109,22 +882,17 @@ static void age_prefetched(void)
 	lock_give(&relay->shared.lock);
 }
 
-TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
+RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 {
-	struct timerhub_relay_config config;
 	struct timerhub_relay *clock;
 	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
 	uint64_t begin_ns;
-	int result;
+	int result, fd;
 
-	begin();
 	set("attempts_max", 1);
 	clock = relay;
-	config = config_of(0);
-	config.timeout_ns = 200 * MS;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
-	poll_fd.fd = timerhub_relay_fd(relay);
+	relay = open_timeout(200 * MS);
+	fd = timerhub_relay_fd(relay);
 	for (unsigned waits = 0; waits < 2; waits++) {
 		expect_eq(timerhub_relay_put(clock, waits ? "b" : "a", 0, 0, NULL, 0, NULL), 0);
 		age_prefetched();
@@ -1134,10 +902,10 @@ TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 			task = take();
 		} else {
 			expect_eq(timerhub_relay_take(relay, &task, 0), -ETIMEDOUT);
-			expect_eq(poll(&poll_fd, 1, 0), 1);
+			expect(fd_readable(fd));
 			expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 			do {
-				expect_eq(poll(&poll_fd, 1, 20000), 1);
+				expect(fd_readable_within(fd, ARRIVES));
 				result = timerhub_relay_take(relay, &task, 0);
 			} while (result != 1);
 		}
@@ -1147,76 +915,61 @@ TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 		do
 			result = timerhub_relay_done(relay, &task);
 		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
-		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+		take_none(0);
 	}
 	timerhub_relay_close(clock);
-	end();
 }
 
-TEST(a_busy_loop_leaves_tasks_to_others, 60)
+RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
 {
 	struct timerhub_relay *idle;
 	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
+	int fd;
 
-	begin();
 	idle = open_relay(0);
-	poll_fd.fd = timerhub_relay_fd(relay);
-	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
-	put("busy", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	fd = timerhub_relay_fd(relay);
+	take_none(0);
+	put_ready("busy");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	put("next", 0);
-	expect_eq(timerhub_relay_take(idle, &task, ARRIVES), 1);
-	expect(strcmp(task.id, "next") == 0);
-	expect_eq(poll(&poll_fd, 1, 0), 1); /* a loop that takes once for each poll goes on */
-	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
-	expect_eq(poll(&poll_fd, 1, 0), 0);
-	put("last", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect(strcmp(take_of(idle).id, "next") == 0);
+	expect(fd_readable(fd)); /* a loop that takes once for each poll goes on */
+	take_none(0);
+	expect(!fd_readable(fd));
+	put_ready("last");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	timerhub_relay_close(idle);
-	end();
 }
 
-TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
+RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
-	struct timerhub_relay_config config;
 	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
 	struct timerhub_relay *clock;
 	uint64_t begin_ns;
 
-	begin();
 	clock = relay;
-	config = config_of(0);
-	config.timeout_ns = 60 * SEC;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
-	poll_fd.fd = timerhub_relay_fd(relay);
-	put("first", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	relay = open_timeout(60 * SEC);
+	put_ready("first");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	put("second", 0);
 	expect_eq(command("CLIENT", "PAUSE", "30000", "WRITE"), 0);
 	begin_ns = wall_ns();
 	for (unsigned i = 0; i < 5; i++)
-		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+		take_none(0);
 	expect_cmp(wall_ns() - begin_ns, <, 10 * SEC);
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 	while (timerhub_relay_take(relay, &task, 0) == 0)
-		expect_eq(poll(&poll_fd, 1, 20000), 1);
+		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));
 	expect(strcmp(task.id, "second") == 0);
 	timerhub_relay_close(clock);
-	end();
 }
 
-TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
+RELAY_TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 {
 	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
+	int fd;
 
-	begin();
-	poll_fd.fd = timerhub_relay_fd(relay);
+	fd = timerhub_relay_fd(relay);
 	put("ahead", 0);
 	while (prefetched() == 0)
 		;
@@ -1230,10 +983,9 @@ TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 		expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 		expect_eq(timerhub_relay_take(relay, &task, MS), -ESHUTDOWN);
 	}
-	/* After the stop the fd stays readable. */
-	expect_eq(poll(&poll_fd, 1, 0), 1);
+	expect(fd_readable(fd)); /* for ever */
 	/* After a stop, other calls must still work, and the relay must still move tasks. */
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	done(&task);
 	put("later", 10 * MS);
 	while (stats().promoted < 3)
 		;
@@ -1241,29 +993,17 @@ TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 	timerhub_relay_stop(NULL);
 	timerhub_relay_close(relay);
 	relay = open_relay(0);
-	task = take();
-	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* because the stopped relay sent no XREADGROUP */
-	end();
+	(void)take_first("behind"); /* because the stopped relay sent no XREADGROUP */
 }
 
-TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
+RELAY_TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 {
-	pthread_t threads[4];
-	static atomic_int tids[COUNT_OF(threads)];
+	pthread_t threads[BLOCKED];
 	struct timerhub_relay_task task;
 
-	begin();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
-			;
-	while (clients_blocked() == 0)
-		;
+	takers_block(threads, BLOCKED);
 	timerhub_relay_stop(relay);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_join(threads[i], NULL), 0);
+	threads_end(threads, BLOCKED);
 	/*
 	 * The XREADGROUP of the takers is still blocked at Redis. If Redis now sends a task, the
 	 * relay must release the task.
@@ -1275,9 +1015,7 @@ TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take(); /* the released task comes at once, not at the end of a lease */
-	expect(strcmp(task.id, "late") == 0);
-	end();
+	(void)take_first("late"); /* at once, not at the end of a lease */
 }
 
 /*
@@ -1296,30 +1034,22 @@ static int put_when_connected(const char *id, int besides)
 }
 
 /* The servers changed under an open relay: its puts must not say that their tasks are there. */
-TEST(a_refused_handshake_is_no_known_id, 60)
+RELAY_TEST(a_refused_handshake_is_no_known_id, 60)
 {
-	struct timerhub_relay_config config;
-
-	begin();
 	timerhub_relay_close(relay);
-	config = config_of(0);
-	config.timeout_ns = 100 * MS;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	relay = open_timeout(100 * MS);
 	expect_eq(command("HSET", key("state"), "shards", "2"), 0);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
 	expect_eq(put_when_connected("new", -ETIMEDOUT), -EROFS);
 	expect_eq(command("HSET", key("state"), "shards", "1"), 0);
 	expect_eq(put_when_connected("new", -EROFS), 0);
-	end();
 }
 
-TEST(an_open_relay_outlives_a_shorter_past, 60)
+RELAY_TEST(an_open_relay_outlives_a_shorter_past, 60)
 {
-	begin();
 	set("past_us", 100000);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
 	expect_eq(put_when_connected(NULL, -ETIMEDOUT), 0);
-	end();
 }
 
 static struct timerhub_relay_task released;
@@ -1331,7 +1061,7 @@ static void *take_once(void *unused)
 	(void)unused;
 	expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), 1);
 	expect(task.data_len == 2 && memcmp(task.data, "id", 2) == 0);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	done(&task);
 	return NULL;
 }
 
@@ -1347,17 +1077,13 @@ static bool is_being_confirmed(void)
 }
 
 /* The taker waits for Redis's word about a delivery that another thread once released. */
-TEST(a_late_release_does_not_free_what_is_confirmed, 60)
+RELAY_TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 {
 	struct timerhub_relay *clock;
-	struct timerhub_relay_config config;
 	pthread_t taker;
 
-	begin();
 	clock = relay;
-	config = config_of(0);
-	config.timeout_ns = 60 * SEC;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	relay = open_timeout(60 * SEC);
 	put("id", 0);
 	released = take();
 	timerhub_relay_close(clock);
@@ -1366,32 +1092,26 @@ TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 		;
 	expect_eq(timerhub_relay_release(relay, &released), 0);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
-	while (prefetched() == 0)
-		;
-	lock_take(&relay->shared.lock);
-	relay->shared.deliveries.first->ask_ns = 0;
-	lock_give(&relay->shared.lock);
+	age_prefetched();
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
-	expect_eq(pthread_create(&taker, NULL, take_once, NULL), 0);
+	thread_start(&taker, take_once, NULL);
 	while (!is_being_confirmed())
 		;
 	expect_eq(timerhub_relay_release(relay, &released), -ENOENT);
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
-	expect_eq(pthread_join(taker, NULL), 0);
-	end();
+	thread_join(taker);
 }
 
 /* ---- many changes, and changes that nobody waits for ---- */
 
 #define MANY 300u /* more than fit in one command */
 
-TEST(many_changes_are_each_a_call_of_its_own, 60)
+RELAY_TEST(many_changes_are_each_a_call_of_its_own, 60)
 {
 	struct timerhub_relay_change changes[MANY];
 	struct timerhub_relay_task tasks[MANY];
 	char ids[MANY][8];
 
-	begin();
 	memset(changes, 0, sizeof(changes));
 	for (unsigned i = 0; i < MANY; i++) {
 		(void)snprintf(ids[i], sizeof(ids[i]), "%u", i);
@@ -1432,27 +1152,26 @@ TEST(many_changes_are_each_a_call_of_its_own, 60)
 	changes[0].id = "";
 	expect_eq(timerhub_relay_cancel_many(relay, changes, 1), -EINVAL);
 	expect_eq(stats().waiting + stats().ready, 0);
-	end();
 }
 
 static unsigned take_completions(struct timerhub_relay_completion *all, unsigned count)
 {
-	struct pollfd poll_fd = { .fd = timerhub_relay_completion_fd(relay), .events = POLLIN };
+	int fd = timerhub_relay_completion_fd(relay);
 	unsigned got = 0;
 
 	while (got < count) {
 		int some;
 
-		expect_eq(poll(&poll_fd, 1, 20000), 1);
+		expect(fd_readable_within(fd, ARRIVES));
 		some = timerhub_relay_completions(relay, all + got, count - got);
 		expect_cmp(some, >=, 0);
 		got += (unsigned)some;
 	}
-	expect_eq(poll(&poll_fd, 1, 0), 0);
+	expect(!fd_readable(fd));
 	return got;
 }
 
-TEST(each_submitted_change_has_one_completion, 60)
+RELAY_TEST(each_submitted_change_has_one_completion, 60)
 {
 	static struct timerhub_relay_completion done[1024];
 	static struct timerhub_relay_change changes[1025];
@@ -1460,7 +1179,6 @@ TEST(each_submitted_change_has_one_completion, 60)
 	struct timerhub_relay_task task;
 	bool seen[1024] = { false };
 
-	begin();
 	for (unsigned i = 0; i < COUNT_OF(changes); i++)
 		changes[i] = (struct timerhub_relay_change){
 			.op = TIMERHUB_RELAY_PUT,
@@ -1504,7 +1222,6 @@ TEST(each_submitted_change_has_one_completion, 60)
 	expect_eq(timerhub_relay_completions(relay, NULL, 1), -EINVAL);
 	changes[0] = (struct timerhub_relay_change){ .op = TIMERHUB_RELAY_PUT, .when_ns = HOUR };
 	expect_eq(timerhub_relay_submit(relay, changes, 1, 0), 0); /* the close frees it */
-	end();
 }
 
 /* ---- the queue ---- */
@@ -1531,7 +1248,7 @@ static struct told each(uint32_t which, int wanted)
 	return told;
 }
 
-TEST(each_tells_who_has_what_and_park_keeps_it, 60)
+RELAY_TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *taker;
@@ -1539,17 +1256,16 @@ TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 	struct told told;
 	uint64_t begin_ns = wall_ns();
 
-	begin();
 	config = config_of(0);
 	config.consumer = "worker-7";
-	expect_eq(timerhub_relay_open(&taker, queue, &config), 0);
+	taker = open_with(&config);
 	put("stop", 2 * HOUR);
 	told = each(TIMERHUB_RELAY_WAITING, 17);
 	expect(told.count == 1 && told.last.data_len == 4 && told.last.which == 0);
 	expect_cmp(told.last.due_ns, >, begin_ns + HOUR);
 	expect_cmp(told.last.since_ns + SEC, >, begin_ns);
 	put("task", 0);
-	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	task = take_of(taker);
 	told = each(TIMERHUB_RELAY_TAKEN, 0);
 	expect(told.count == 1 && strcmp(told.last.id, "task") == 0);
 	expect(strcmp(told.last.holder, "worker-7") == 0 && told.last.attempts == 1);
@@ -1563,7 +1279,7 @@ TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 	expect_eq(stats().parked_ever, 1);
 	set("attempts_max", 1);
 	put("poor", 0);
-	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	task = take_of(taker);
 	expect_eq(timerhub_relay_retry(taker, &task, 0), 0);
 	told = each(TIMERHUB_RELAY_PARKED, 0);
 	expect(told.count == 2 && told.last.reason == UINT32_MAX);
@@ -1574,39 +1290,9 @@ TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 	expect_eq(timerhub_relay_each(relay, 3, tell, &told), -EINVAL);
 	expect_eq(timerhub_relay_each(relay, 0, NULL, &told), -EINVAL);
 	timerhub_relay_close(taker);
-	end();
 }
 
-TEST(a_paused_queue_takes_puts_and_delivers_nothing, 60)
-{
-	struct timerhub_relay_task task;
-
-	begin();
-	put("before", 0);
-	while (stats().ready == 0)
-		;
-	expect_eq(timerhub_relay_pause(relay), 0);
-	expect_eq(stats().paused, 1);
-	expect_eq(stats().waiting, 1); /* it has left the stream */
-	put("after", 0);
-	expect_eq(timerhub_relay_take(relay, &task, 200 * MS), 0);
-	expect_eq(timerhub_relay_cancel(relay, "after"), 0);
-	expect_eq(timerhub_relay_resume(relay), 0);
-	task = take();
-	expect(strcmp(task.id, "before") == 0 && task.attempts == 1);
-	expect_eq(stats().paused, 0);
-	/* What was taken goes on; what it gives back waits. */
-	expect_eq(timerhub_relay_pause(relay), 0);
-	expect_eq(timerhub_relay_retry(relay, &task, 0), 0);
-	expect_eq(timerhub_relay_take(relay, &task, 100 * MS), 0);
-	expect_eq(timerhub_relay_resume(relay), 0);
-	task = take();
-	expect_eq(task.attempts, 2);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
-	end();
-}
-
-TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
+RELAY_TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 {
 	struct timerhub_relay_change change = {
 		.id = "tick",
@@ -1618,7 +1304,6 @@ TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 	struct timerhub_relay_task task;
 	uint64_t first_ns, due_ns;
 
-	begin();
 	expect_eq(timerhub_relay_put_many(relay, &change, 1), 1);
 	task = take();
 	expect(task.interval_ns == 200 * MS && task.data_len == 1);
@@ -1627,7 +1312,7 @@ TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 		expect_cmp(task.periods, >=, 1);
 		expect_eq(task.attempts, 1);
 		due_ns = task.due_ns + task.periods * task.interval_ns;
-		expect_eq(timerhub_relay_done(relay, &task), 0);
+		done(&task);
 		task = take();
 		expect_eq(task.due_ns, due_ns);
 	}
@@ -1635,49 +1320,40 @@ TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 	expect_eq(timerhub_relay_retry(relay, &task, 10 * MS), 0);
 	task = take();
 	expect_eq(task.attempts, 2);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	done(&task);
 	task = take();
 	expect_eq((task.due_ns - first_ns) % (200 * MS), 0);
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	done(&task);
 	expect_eq(timerhub_relay_cancel(relay, "tick"), 0);
 	expect_eq(stats().waiting + stats().ready, 0);
-	end();
 }
 
-TEST(who_takes_serves_unless_told_not_to, 60)
+RELAY_TEST(who_takes_serves_unless_told_not_to, 60)
 {
 	struct timerhub_relay_config config;
-	struct timerhub_relay_task task;
 
-	begin();
 	timerhub_relay_close(relay);
-	config = config_of(TIMERHUB_RELAY_NO_SERVE);
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	relay = open_relay(TIMERHUB_RELAY_NO_SERVE);
 	put("task", 0);
-	expect_eq(timerhub_relay_take(relay, &task, 300 * MS), 0);
+	take_none(300 * MS);
 	timerhub_relay_close(relay);
-	config.flags = TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), -EINVAL);
+	config = config_of(0);
 	config.flags = 0;
-	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
-	expect_eq(stats().relays, 0);
-	task = take();
-	expect_eq(timerhub_relay_done(relay, &task), 0);
+	relay = open_with(&config);
+	(void)take_first("task");
 	expect_eq(stats().relays, 1);
-	end();
 }
 
-TEST(a_worker_that_closes_leaves_no_name, 60)
+RELAY_TEST(a_worker_that_closes_leaves_no_name, 60)
 {
 	struct timerhub_relay *worker;
 	struct timerhub_relay_task task;
 	struct reply *reply;
 
-	begin();
 	for (unsigned i = 0; i < 3; i++) {
 		worker = open_relay(0);
 		put(i == 0 ? "a" : i == 1 ? "b" : "c", 0);
-		expect_eq(timerhub_relay_take(worker, &task, ARRIVES), 1);
+		task = take_of(worker);
 		if (i < 2)
 			expect_eq(timerhub_relay_done(worker, &task), 0);
 		timerhub_relay_close(worker);
@@ -1690,5 +1366,4 @@ TEST(a_worker_that_closes_leaves_no_name, 60)
 	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
 	expect_eq(reply_count(reply), 1); /* the one that still has a task */
 	reply_free(reply);
-	end();
 }

@@ -281,21 +281,66 @@ TEST(one_relay_looks_once_for_each_due_instant, 60)
 	expect_cmp(late_count, <=, 20);
 }
 
-TEST(sixteen_relays_look_hardly_more_often_than_one, 60)
-{
-	begin(16);
-	run_until(now_ns + 20 * SEC); /* after 20 s each relay has a rank */
-	looks = 0;
-	for (unsigned i = 0; i < 200; i++) {
-		put(there_us() + 40000);
-		run_until(now_ns + 50 * MS);
-	}
-	expect_eq(task_count, 0);
+/*
+ * Relays are at rest, some of the first ranks die or hang, and then puts go on. A killed relay
+ * stays registered until a wake-up message to it has no receiver; one that hangs (stopped, or cut
+ * off) costs more, because its bells seem to arrive.
+ */
+static const struct scene {
+	unsigned relays, rounds;
+	unsigned dead, hang; /* so many of the first ranks */
+	unsigned puts;
+	bool earlier;                  /* behind each put one that is due in half the time */
+	uint64_t ahead_us, step_ns;    /* of each put */
+	uint64_t latest_us, looks_max; /* a put; 0: any number of looks */
+} scenes[] = {
 	/*
 	 * The relay of rank 0 polls once for each task. All other relays together poll at most
 	 * twice in each grace period.
 	 */
-	expect_cmp(looks, <=, 200 * 16 / 10);
+	{ 16, 1, 0, 0, 200, false, 40000, 50 * MS, 15000, 200 * 16 / 10 },
+	/*
+	 * A task is late by LOOK_TIMING_MARGIN_NS, or by the time that a bell needs to reach a
+	 * relay, and never by a failover delay (GRACE_US).
+	 */
+	{ 50, 1, 0, 0, 300, true, 4000000, 9 * SEC, 15000, 0 },
+	/* the death of the first costs a grace */
+	{ 20, 200, 1, 0, 1, false, 1000000, 2 * SEC, GRACE_US + 20000, 0 },
+	/* deaths of most cost a second */
+	{ 30, 20, 20, 0, TASKS_MAX, false, 20000, 50 * MS, OVERDUE_US + 100000, 0 },
+	{ 3, 1, 0, 2, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
+	{ 30, 1, 0, 2, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
+	{ 30, 1, 0, 8, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
+	{ 30, 1, 0, 15, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
+};
+
+static void play(const struct scene *scene)
+{
+	begin(scene->relays);
+	run_until(now_ns + 60 * SEC); /* each relay has a rank */
+	for (unsigned rank = 0; rank < scene->dead + scene->hang; rank++) {
+		struct actor *actor = at_rank(rank);
+
+		actor->hangs = rank >= scene->dead;
+		actor->alive = false;
+	}
+	looks = latest_us = 0;
+	for (unsigned i = 0; i < scene->puts; i++) {
+		put(there_us() + scene->ahead_us);
+		if (scene->earlier)
+			put(there_us() + scene->ahead_us / 2);
+		run_until(now_ns + scene->step_ns);
+	}
+	expect_cmp(looks, <=, scene->looks_max ? scene->looks_max : UINT64_MAX);
+	run_until(now_ns + SEC);
+	expect_eq(task_count, 0);
+	expect_cmp(latest_us, <=, scene->latest_us);
+}
+
+TEST_LOOP(puts_are_in_time_whoever_dies, 60, COUNT_OF(scenes))
+{
+	for (unsigned round = 0; round < scenes[_i].rounds; round++)
+		play(&scenes[_i]);
 }
 
 TEST(idle_relays_look_seldom_however_many, 60)
@@ -314,87 +359,6 @@ TEST(idle_relays_look_seldom_however_many, 60)
 		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150 + 5 * counts[i]);
 		expect_cmp(looks, >=, 10);
-	}
-}
-
-TEST(a_put_that_is_earlier_is_in_time, 60)
-{
-	begin(50);
-	for (unsigned i = 0; i < 300; i++) {
-		uint64_t delay_us = 10000 + dice_roll(&dice) % 8000000;
-
-		put(there_us() + delay_us);
-		put(there_us() + delay_us / 2);
-		run_until(now_ns + 9 * SEC);
-	}
-	expect_eq(task_count, 0);
-	/*
-	 * A task may be late by LOOK_TIMING_MARGIN_NS, or by the time that a wake-up message needs
-	 * to reach a relay. A task must never be late by a failover delay (GRACE_US).
-	 */
-	expect_cmp(latest_us, <, 15000);
-}
-
-TEST(death_of_the_first_costs_a_grace, 60)
-{
-	for (unsigned i = 0; i < 200; i++) {
-		begin(20);
-		run_until(now_ns + 30 * SEC);
-		put(there_us() + 1000000);
-		run_until(now_ns + 500 * MS);
-		at_rank(0)->alive = false;
-		latest_us = 0;
-		run_until(now_ns + 2 * SEC);
-		expect_eq(task_count, 0);
-		expect_cmp(latest_us, <=, GRACE_US + 20000);
-	}
-}
-
-TEST(deaths_of_most_cost_a_second_while_puts_go_on, 60)
-{
-	begin(30);
-	for (unsigned i = 0; i < 20; i++) {
-		run_until(now_ns + 30 * SEC);
-		/*
-		 * Kill the relays with the first ranks. A killed relay stays registered until a
-		 * wake-up message to it has no receiver.
-		 */
-		for (unsigned rank = 0; rank < 20; rank++)
-			at_rank(rank)->alive = false;
-		latest_us = 0;
-		for (unsigned j = 0; j < TASKS_MAX; j++) {
-			put(there_us() + 20000);
-			run_until(now_ns + 50 * MS);
-		}
-		run_until(now_ns + SEC);
-		expect_eq(task_count, 0);
-		expect_cmp(latest_us, <=, OVERDUE_US + 100000);
-		for (unsigned j = 0; j < actor_count; j++)
-			if (!actors[j].alive)
-				start(&actors[j]);
-	}
-}
-
-/* A relay that hangs (stopped, or cut off) costs more than a dead one: its bells seem to arrive. */
-TEST(relays_that_hang_cost_a_second_while_puts_go_on, 60)
-{
-	static const unsigned counts[][2] = { { 2, 3 }, { 2, 30 }, { 8, 30 }, { 15, 30 } };
-
-	for (unsigned i = 0; i < COUNT_OF(counts); i++) {
-		begin(counts[i][1]);
-		run_until(now_ns + 60 * SEC);
-		for (unsigned rank = 0; rank < counts[i][0]; rank++) {
-			at_rank(rank)->hangs = true;
-			at_rank(rank)->alive = false;
-		}
-		latest_us = 0;
-		for (unsigned j = 0; j < 2 * TASKS_MAX; j++) {
-			put(there_us() + 300000);
-			run_until(now_ns + 500 * MS);
-		}
-		run_until(now_ns + SEC);
-		expect_eq(task_count, 0);
-		expect_cmp(latest_us, <=, OVERDUE_US + 500000 + GRACE_US);
 	}
 }
 

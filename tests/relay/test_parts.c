@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <harness.h>
+
+#include "wire_of_bytes.h"
 
 #include <relay/address.h>
 #include <relay/command_buffer.h>
@@ -93,54 +94,52 @@ TEST(addresses_are_read, 20)
 
 TEST(bad_addresses_are_refused, 20)
 {
-	static const char *const bad[] = {
-		"sentinel://",
-		"sentinel://a",
-		"sentinel://a/",
-		"sentinel:///m",
-		"sentinel://a+/m",
-		"sentinel://a+b:x/m",
-		"sentinel://a/m/x",
-		"",
-		"redis:",
-		"redis://",
-		"redis://:1",
-		"redis://a:",
-		"redis://a:0",
-		"redis://a:65536",
-		"redis://a:1x",
-		"redis://a/x",
-		"redis://a/-1",
-		"redis://[::1",
-		"redis://[::1]7",
-		"redis://u@a",
-		"sentinel://u@a/m",
-		"redis://:%zz@a",
-		"redis://:%4@a",
-		"redis://:%00@a",
-		"unix:",
-		"unix:?db=1",
-		"unix:/r?d=1",
-		"http://a",
-		"redis://a/1000001",
-		"redis://a/?insecure=1",
-		"cluster://",
-		"cluster://a+",
-		"cluster://a/1",
-		"cluster://a:x",
-		"cluster://u@a",
-		"cluster://a?cafile=x/y",
-		"rediss://",
-		"rediss://a?",
-		"rediss://a?&insecure=1",
-		"rediss://a?insecure=2",
-		"rediss://a?insecure",
-		"rediss://a?cafile=",
-		"rediss://a?cafil=x",
-		"rediss://a?key=x",
-		"rediss://a?cert=%zz",
-		"sentinels://a/?cafile=x",
-	};
+	static const char *const bad[] = { "sentinel://",
+		                           "sentinel://a",
+		                           "sentinel://a/",
+		                           "sentinel:///m",
+		                           "sentinel://a+/m",
+		                           "sentinel://a+b:x/m",
+		                           "sentinel://a/m/x",
+		                           "",
+		                           "redis:",
+		                           "redis://",
+		                           "redis://:1",
+		                           "redis://a:",
+		                           "redis://a:0",
+		                           "redis://a:65536",
+		                           "redis://a:1x",
+		                           "redis://a/x",
+		                           "redis://a/-1",
+		                           "redis://[::1",
+		                           "redis://[::1]7",
+		                           "redis://u@a",
+		                           "sentinel://u@a/m",
+		                           "redis://:%zz@a",
+		                           "redis://:%4@a",
+		                           "redis://:%00@a",
+		                           "unix:",
+		                           "unix:?db=1",
+		                           "unix:/r?d=1",
+		                           "http://a",
+		                           "redis://a/1000001",
+		                           "redis://a/?insecure=1",
+		                           "cluster://",
+		                           "cluster://a+",
+		                           "cluster://a/1",
+		                           "cluster://a:x",
+		                           "cluster://u@a",
+		                           "cluster://a?cafile=x/y",
+		                           "rediss://",
+		                           "rediss://a?",
+		                           "rediss://a?&insecure=1",
+		                           "rediss://a?insecure=2",
+		                           "rediss://a?insecure",
+		                           "rediss://a?cafile=",
+		                           "rediss://a?cafil=x",
+		                           "rediss://a?key=x",
+		                           "rediss://a?cert=%zz",
+		                           "sentinels://a/?cafile=x" };
 
 	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
 		const char *text = bad[i];
@@ -390,31 +389,15 @@ TEST(a_refused_connection_is_tried_again_soon, 20)
 /* Returns the reply that these bytes are. They come over a connection. */
 static struct reply *reply_of(const char *bytes)
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	struct address address = { .path = "" };
-	int listener = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	struct wire *wire = wire_of_bytes(bytes, strlen(bytes));
 	struct reply *reply;
-	struct wire *wire;
 
-	expect(listener >= 0);
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/tmp/timerhub-parts-%d", getpid());
-	memcpy(address.path, name.sun_path, sizeof(name.sun_path));
-	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
-	expect_eq(listen(listener, 1), 0);
-	expect_eq(wire_open(&wire, &address), 0);
-	peer = accept(listener, NULL, NULL);
-	expect(peer >= 0);
-	expect_eq(unlink(name.sun_path), 0);
-	expect_eq(send(peer, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
 	expect_eq(wire_fill(wire), 0);
 	expect_eq(wire_next(wire, &reply), 1);
 	wire_close(wire);
-	(void)close(peer);
-	(void)close(listener);
 	return reply;
 }
 
-/* A server that took the place of a failed one may send an entry a second time. */
 /* A name with two addresses on this machine. */
 static struct sockaddr_in both[2];
 
@@ -487,6 +470,7 @@ TEST(each_address_of_a_name_is_tried, 60)
 	(void)close(fds[1]);
 }
 
+/* A server that took the place of a failed one may send an entry a second time. */
 TEST(a_delivery_that_comes_twice_is_kept_once, 20)
 {
 	struct deliveries all = { .first = NULL };

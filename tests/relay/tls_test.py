@@ -22,10 +22,12 @@ import threading
 import time
 
 from certificates import Authority
-from proxy_listener import Listener, hang_up
-from redis_server import ARRIVES, SKIP, Client, Server, die_with_test, expect, program
-from servers_test import (KEY, QUEUE, Driver, free_port, has_role, make_replica, open_soon,
-                          opening, take_all, wait_until)
+from proxy_listener import hang_up
+from queue_client import KEY, QUEUE, Driver, open_soon, opening, take_all
+from redis_server import ARRIVES, SKIP, Server, die_with_test, expect, free_port, wait_until
+from sentinels import Sentinel
+from servers_test import has_role, make_replica
+from slow_proxy import SlowProxy
 
 EXPIRED = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
 
@@ -42,38 +44,6 @@ class TlsServer(Server):
 
     def url(self, *options, host="127.0.0.1", port=None):
         return f"rediss://{host}:{port or self.port}{'?' if options else ''}{'&'.join(options)}"
-
-
-class Cutter(Listener):
-    """A proxy that ends connections after so many bytes of the server, or never if this is None."""
-
-    def __init__(self, port):
-        self.target, self.cut_after = port, None
-        super().__init__(None)
-
-    def accepted(self, client):
-        threading.Thread(target=self.carry, args=(client, self.cut_after), daemon=True).start()
-
-    def carry(self, client, left):
-        try:
-            server = socket.create_connection(("127.0.0.1", self.target))
-            back = threading.Thread(target=self.send_back, args=(client, server), daemon=True)
-            back.start()
-            while left != 0 and (data := server.recv(left or 65536)):
-                client.sendall(data)
-                left = None if left is None else left - len(data)
-        except OSError:
-            pass
-        hang_up(client, server)
-
-    @staticmethod
-    def send_back(client, server):
-        try:
-            while data := client.recv(65536):
-                server.sendall(data)
-        except OSError:
-            pass
-        hang_up(client, server)
 
 
 def threads_of(driver):
@@ -184,7 +154,7 @@ def check_without_tls(tools):
 
 def check_cut(server, cafile):
     """Ends the connection after each of some numbers of bytes. A handshake has about 1000."""
-    cutter = Cutter(server.port)
+    cutter = SlowProxy(None, server.port)
     driver = Driver(server.url(cafile, port=cutter.port))
     for left in (1, 5, 6, 100, 127, 128, 400, 700, 800, 900, 1000, 1100, 1200):
         cutter.cut_after = left
@@ -209,63 +179,25 @@ def check_cut(server, cafile):
 # ---- Sentinels ----
 
 
-class TlsSentinel:
-    """A Sentinel with TLS, on its port and to the servers."""
-
-    def __init__(self, folder, authority, pair, master_port):
-        self.port, place = free_port(), pathlib.Path(folder) / "sentinel"
-        place.mkdir()
-        (place / "conf").write_text(
-            f"port 0\ntls-port {self.port}\nbind 127.0.0.1\ndir {place}\ntls-replication yes\n"
-            f"tls-cert-file {pair[0]}\ntls-key-file {pair[1]}\n"
-            f"tls-ca-cert-file {authority.certificate}\ntls-auth-clients no\n"
-            f"unixsocket {place}/sock\nsentinel monitor main 127.0.0.1 {master_port} 1\n"
-            "sentinel down-after-milliseconds main 1000\n"
-            "sentinel failover-timeout main 10000\n", encoding="utf-8")
-        (place / "redis-sentinel").symlink_to(program(place))
-        with open(place / "log", "ab") as log:
-            self.process = subprocess.Popen([place / "redis-sentinel", place / "conf",
-                                             "--sentinel"], stdout=log, stderr=log,
-                                            preexec_fn=die_with_test)
-        self.path = str(place / "sock")
-
-    def ask(self, *words):
-        try:
-            client = Client(self.path)
-        except OSError:
-            return None
-        try:
-            return client("SENTINEL", *words, "main")
-        finally:
-            client.close()
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-
-
 def check_sentinel(authority, pair, cafile):
     with TlsServer(authority, pair) as master, TlsServer(authority, pair) as replica:
         make_replica(replica, master)
-        sentinel = TlsSentinel(master.folder, authority, pair, master.port)
+        sentinel = Sentinel(master.folder, master.port, "tls-replication yes",
+                            f"tls-cert-file {pair[0]}", f"tls-key-file {pair[1]}",
+                            f"tls-ca-cert-file {authority.certificate}", "tls-auth-clients no",
+                            port="tls-port")
         url = f"sentinels://127.0.0.1:{sentinel.port}/main?{cafile}"
         try:
-            wait_until(lambda: len(sentinel.ask("replicas") or ()) == 1, "a replica that it knows",
-                       3 * ARRIVES)
+            sentinel.wait_until_it_knows(1)
             expect(opening(url.partition("?")[0]) == -errno.EACCES, "an untrusted Sentinel")
             expect(opening(url.replace("sentinels:", "sentinel:").partition("?")[0], 300) < 0,
                    "a Sentinel by TLS, asked without")
-            driver = Driver(url)
-            expect(driver.open(1) == 0, "open by a Sentinel")
-            expect(driver("put", "before", 3600_000, "x") == 0, "put")
-            wait_until(lambda: replica.client()("HEXISTS", KEY + "task", "before") == 1, "a copy")
-            expect(sentinel.ask("failover") == b"OK", "a failover")
-            wait_until(lambda: has_role(replica, b"master"), "a failover", 3 * ARRIVES)
+            driver = Driver.opened(url, 1)
+            expect(sentinel.ask("failover", "main") == b"OK", "a failover")
             # Until then the old master takes puts, and loses them when it becomes a replica.
             wait_until(lambda: has_role(master, b"slave"), "a new replica", 3 * ARRIVES)
             wait_until(lambda: driver("put", "after", 50, "x") in (0, -errno.EEXIST), "put")
             expect(take_all(driver, 1) == ["after"], "another task came")
-            expect(replica.client()("HEXISTS", KEY + "task", "before") == 1, "lost")
             driver.close()
         finally:
             sentinel.close()

@@ -9,9 +9,8 @@ Usage: versions_test.py DRIVER DRIVER_OF_THE_NEXT_VERSION TIMERHUB_LUA
 import sys
 import time
 
-from queue_client import Queue
+from queue_client import Driver, Queue
 from redis_server import ARRIVES, Server, expect, library
-from servers_test import Driver
 
 NAME = "versions"
 LATER = 99

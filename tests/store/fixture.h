@@ -19,6 +19,18 @@ void fixture_name(void);
 /* NULL: the defaults */
 void fixture_begin(const struct timerhub_store_config *config);
 void fixture_end(void);
+/* A test of a store with the defaults. */
+#define STORE_TEST_LOOP(test_name, limit, times)                                                   \
+	static void test_name##_body(int _i);                                                      \
+	TEST_LOOP(test_name, limit, times)                                                         \
+	{                                                                                          \
+		fixture_begin(NULL);                                                               \
+		test_name##_body(_i);                                                              \
+		fixture_end();                                                                     \
+	}                                                                                          \
+	static void test_name##_body(int _i CK_ATTRIBUTE_UNUSED)
+#define STORE_TEST(test_name, limit) STORE_TEST_LOOP(test_name, limit, 1)
+
 /* Opens one more handle of the same database. */
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
 

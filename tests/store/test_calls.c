@@ -23,6 +23,11 @@ static struct timerhub_store_change done_of(struct timerhub_store_task *task)
 	return (struct timerhub_store_change){ .op = TIMERHUB_STORE_DONE, .task = task };
 }
 
+static void done(struct timerhub_store_task *task)
+{
+	expect_eq(timerhub_store_done(store, task), 0);
+}
+
 static struct timerhub_store_change put_of(const char *key)
 {
 	return (struct timerhub_store_change){
@@ -30,7 +35,7 @@ static struct timerhub_store_change put_of(const char *key)
 	};
 }
 
-TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
+STORE_TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put),
 		                          .when_ns = 3,
@@ -40,7 +45,6 @@ TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 	struct timerhub_store_task task, copy;
 	uint64_t id, before_ns = wall_ns();
 
-	fixture_begin(NULL);
 	expect_eq(timerhub_store_put(store, &put, &id), 0);
 	task = take_one();
 	expect_eq(task.id, id);
@@ -56,7 +60,7 @@ TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 	                     " AND leased_until_us>due_us+29000000 AND bytes=3"),
 	          1);
 	copy = task;
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect(!task.data && !task.key);
 	copy.data = copy.key = NULL;
 	expect_eq(timerhub_store_done(store, &copy), -ENOENT);
@@ -65,16 +69,14 @@ TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 	expect_eq(timerhub_store_touch(store, &copy, 0), -ENOENT);
 	expect_eq(timerhub_store_cancel(store, id), -ENOENT);
 	take_none();
-	fixture_end();
 }
 
-TEST(tasks_come_in_order_of_time_and_never_early, 60)
+STORE_TEST(tasks_come_in_order_of_time_and_never_early, 60)
 {
 	struct timerhub_store_task tasks[100];
 	struct dice dice = dice_new(1);
 	int got = 0;
 
-	fixture_begin(NULL);
 	for (int i = 0; i < 100; i++)
 		(void)put_in(dice_below(&dice, 30 * MS), NULL, "x");
 	while (got < 100) {
@@ -88,10 +90,9 @@ TEST(tasks_come_in_order_of_time_and_never_early, 60)
 			expect_eq(timerhub_store_done(store, &tasks[i]), 0);
 		}
 	}
-	fixture_end();
 }
 
-TEST(key_names_one_live_task, 60)
+STORE_TEST(key_names_one_live_task, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put),
 		                          .when_ns = HOUR,
@@ -102,7 +103,6 @@ TEST(key_names_one_live_task, 60)
 	struct timerhub_store_task task;
 	uint64_t id, first;
 
-	fixture_begin(NULL);
 	first = put_in(HOUR, "k", "old");
 	expect_eq(timerhub_store_put(store, &put, &id), -EEXIST);
 	expect_eq(id, first);
@@ -128,20 +128,18 @@ TEST(key_names_one_live_task, 60)
 	task = take_one();
 	expect_eq(task.id, first);
 	expect_eq(task.attempts, 1);
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect_cmp(put_in(HOUR, "k", NULL), >, first);
 	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
 	expect_eq(timerhub_store_cancel_key(store, "k"), -ENOENT);
 	expect_eq(timerhub_store_move_key(store, "k", 0, 0), -ENOENT);
-	fixture_end();
 }
 
-TEST(move_gives_a_new_time, 60)
+STORE_TEST(move_gives_a_new_time, 60)
 {
 	struct timerhub_store_task task;
 	uint64_t id;
 
-	fixture_begin(NULL);
 	id = put_in(TIMERHUB_NEVER, NULL, "x");
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='waiting'"
 	                     " AND due_us IS NULL"),
@@ -159,55 +157,27 @@ TEST(move_gives_a_new_time, 60)
 	expect_eq(timerhub_store_move(store, id, 1, TIMERHUB_ABSOLUTE), -ERANGE);
 	expect_eq(timerhub_store_move(store, id + 1, 0, 0), -ENOENT);
 	expect_eq(timerhub_store_move(store, UINT64_MAX, 0, 0), -ENOENT);
-	fixture_end();
 }
 
-TEST(id_of_another_queue_is_unknown, 60)
+STORE_TEST(id_of_another_queue_is_unknown, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
+	const struct timerhub_store_put own = { .size = sizeof(own), .key = "own" };
 	struct timerhub_store *second;
 	struct timerhub_store_task task;
 	uint64_t id;
 
-	fixture_begin(NULL);
 	second = fixture_open(&other);
 	id = put_in(0, "k", "x");
 	expect_eq(timerhub_store_cancel(second, id), -ENOENT);
-	expect_eq(timerhub_store_move(second, id, 0, 0), -ENOENT);
 	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
 	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
-	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
+	expect_eq(timerhub_store_put(second, &own, NULL), 0);
+	expect_eq(timerhub_store_take(second, &task, 1, ARRIVES),
+	          1); /* and not what is due longer */
+	expect_eq(strcmp(task.key, own.key), 0);
+	timerhub_store_release(second, &task);
 	timerhub_store_close(second);
-	fixture_end();
-}
-
-TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60)
-{
-	struct timerhub_store_task first, second, late;
-
-	fixture_begin(&short_lease);
-	(void)put_in(0, NULL, "x");
-	first = take_one();
-	second = take_one();
-	expect_eq(second.id, first.id);
-	expect_cmp(second.delivery, >, first.delivery);
-	expect_eq(second.attempts, 2);
-	expect_le(first.lease_end_ns, boot_ns());
-	late = first;
-	timerhub_store_release(store, &first);
-	timerhub_store_release(store, &first);
-	late.data = late.key = NULL;
-	expect_eq(timerhub_store_touch(store, &late, 0), -ESTALE);
-	expect_eq(timerhub_store_done(store, &late), -ESTALE);
-	expect_eq(timerhub_store_retry(store, &late, 0), -ESTALE);
-	expect_eq(timerhub_store_park(store, &late, 0), -ESTALE);
-	expect_eq(timerhub_store_touch(store, &second, HOUR), 0);
-	expect_lt(boot_ns() + HOUR / 2, second.lease_end_ns);
-	sleep_ns(60 * MS);
-	take_none();
-	expect_eq(timerhub_store_done(store, &second), 0);
-	fixture_end();
 }
 
 TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
@@ -218,7 +188,7 @@ TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 	(void)put_in(0, NULL, "x");
 	task = take_one();
 	sleep_ns(60 * MS);
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	(void)put_in(0, NULL, "y");
 	task = take_one();
 	sleep_ns(60 * MS);
@@ -278,38 +248,16 @@ TEST_LOOP(attempts_are_25_unless_the_config_says_otherwise, 60, 2)
 	} else {
 		task = take_one();
 		expect_eq(task.attempts, 26);
-		expect_eq(timerhub_store_done(store, &task), 0);
+		done(&task);
 	}
 	fixture_end();
 }
 
-TEST(periods_that_pass_untaken_are_counted, 60)
-{
-	struct timerhub_store_put put = { .size = sizeof(put),
-		                          .flags = TIMERHUB_ABSOLUTE,
-		                          .interval_ns = HOUR };
-	struct timerhub_store_task task;
-	uint64_t due_ns;
-
-	fixture_begin(NULL);
-	put.when_ns = wall_ns() - 2 * HOUR - HOUR / 2;
-	expect_eq(timerhub_store_put(store, &put, NULL), 0);
-	task = take_one();
-	expect_eq(task.periods, 3);
-	due_ns = task.due_ns;
-	expect_eq(timerhub_store_done(store, &task), 0);
-	take_none();
-	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), (due_ns + 3 * HOUR) / 1000);
-	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
-	fixture_end();
-}
-
-TEST(commit_makes_all_or_none, 60)
+STORE_TEST(commit_makes_all_or_none, 60)
 {
 	struct timerhub_store_change changes[3];
 	struct timerhub_store_task task;
 
-	fixture_begin(NULL);
 	(void)put_in(0, "taken", "x");
 	task = take_one();
 	changes[0] = put_of("a");
@@ -326,15 +274,6 @@ TEST(commit_makes_all_or_none, 60)
 	expect_eq(timerhub_store_commit(store, changes, 3), -ENOENT);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1);
 	expect(!task.data); /* of the change that found no task */
-	fixture_end();
-}
-
-TEST(commit_ends_and_puts_at_once, 60)
-{
-	struct timerhub_store_change changes[3];
-	struct timerhub_store_task task;
-
-	fixture_begin(NULL);
 	(void)put_in(0, "k", "x");
 	task = take_one();
 	changes[0] = done_of(&task);
@@ -344,7 +283,6 @@ TEST(commit_ends_and_puts_at_once, 60)
 	expect(!task.data && !task.key);
 	expect_cmp(changes[1].id, >, task.id);
 	expect_eq(changes[2].id, changes[1].id + 1);
-	fixture_end();
 }
 
 static int stop_it(void *context)
@@ -353,12 +291,11 @@ static int stop_it(void *context)
 	return 1;
 }
 
-TEST(commit_in_is_true_when_the_caller_commits, 60)
+STORE_TEST(commit_in_is_true_when_the_caller_commits, 60)
 {
 	struct timerhub_store_change changes[2];
 	struct timerhub_store_task task;
 
-	fixture_begin(NULL);
 	(void)put_in(0, "k", "x");
 	task = take_one();
 	changes[0] = done_of(&task);
@@ -387,15 +324,13 @@ TEST(commit_in_is_true_when_the_caller_commits, 60)
 	sql("COMMIT; BEGIN"); /* which has not even read yet */
 	expect_eq(timerhub_store_commit_in(store, plain, &changes[1], 1), 0);
 	sql("COMMIT");
-	fixture_end();
 }
 
 /* The numbers of an earlier commit would look like this one's. */
-TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
+STORE_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
 {
 	struct timerhub_store_change changes[3];
 
-	fixture_begin(NULL);
 	for (int call = 0; call < 2; call++) {
 		changes[0] = put_of("k");
 		changes[1] = put_of("");
@@ -411,16 +346,14 @@ TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
 		expect_eq(changes[1].result, -EINVAL);
 		expect_eq(changes[2].result, 0);
 	}
-	fixture_end();
 }
 
-TEST(commit_in_refuses_what_it_cannot_promise, 60)
+STORE_TEST(commit_in_refuses_what_it_cannot_promise, 60)
 {
 	struct timerhub_store_change change = put_of("k");
 	sqlite3 *memory;
 	char text[160];
 
-	fixture_begin(NULL);
 	expect_eq(sqlite3_open(":memory:", &memory), SQLITE_OK);
 	expect_eq(sqlite3_exec(memory, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
@@ -440,7 +373,6 @@ TEST(commit_in_refuses_what_it_cannot_promise, 60)
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
 	expect_eq(timerhub_store_open_checked(&store, database, NULL, rand), -EXDEV);
 	expect_eq(timerhub_store_install_checked(plain, rand), -EXDEV);
-	fixture_end();
 }
 
 static struct timerhub_store_completion complete(void)
@@ -453,14 +385,13 @@ static struct timerhub_store_completion complete(void)
 	return completion;
 }
 
-TEST(submit_completes_in_order, 60)
+STORE_TEST(submit_completes_in_order, 60)
 {
 	struct timerhub_store_change changes[2];
 	struct timerhub_store_completion completion;
 	struct timerhub_store_task task;
 	char key[8] = "k", data[8] = "data";
 
-	fixture_begin(NULL);
 	changes[0] = put_of(key);
 	changes[0].data = data;
 	changes[0].data_len = 4;
@@ -487,15 +418,13 @@ TEST(submit_completes_in_order, 60)
 	expect(!task.data && !task.key);
 	changes[0] = put_of("");
 	expect_eq(timerhub_store_submit(store, changes, 1, 8), -EINVAL);
-	fixture_end();
 }
 
-TEST(task_that_was_released_is_not_freed_by_its_completion, 60)
+STORE_TEST(task_that_was_released_is_not_freed_by_its_completion, 60)
 {
 	struct timerhub_store_change change;
 	struct timerhub_store_task task;
 
-	fixture_begin(NULL);
 	(void)put_in(0, "k", "x");
 	task = take_one();
 	change = done_of(&task);
@@ -503,16 +432,14 @@ TEST(task_that_was_released_is_not_freed_by_its_completion, 60)
 	timerhub_store_release(store, &task);
 	expect_eq(complete().result, 0);
 	expect(!task.data && !task.key);
-	fixture_end();
 }
 
-TEST(submits_in_flight_are_bounded, 60)
+STORE_TEST(submits_in_flight_are_bounded, 60)
 {
 	struct timerhub_store_change change = put_of(NULL);
 	struct timerhub_store_completion completions[64];
 	int n, all = 0;
 
-	fixture_begin(NULL);
 	change.when_ns = HOUR;
 	for (int i = 0; i < 1024; i++)
 		expect_eq(timerhub_store_submit(store, &change, 1, (uint64_t)i), 0);
@@ -527,11 +454,10 @@ TEST(submits_in_flight_are_bounded, 60)
 		all += n;
 	}
 	expect_eq(timerhub_store_submit(store, &change, 1, 0), 0);
-	fixture_end();
 }
 
 /* The store's thread makes both, and restarts the WAL as one more work in the same queue. */
-TEST(submits_go_before_checkpoints, 120)
+STORE_TEST(submits_go_before_checkpoints, 120)
 {
 	static char data[20000];
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
@@ -540,7 +466,6 @@ TEST(submits_go_before_checkpoints, 120)
 		                                .when_ns = TIMERHUB_NEVER };
 	unsigned held_up = 0;
 
-	fixture_begin(NULL);
 	for (unsigned i = 0; i < scaled(300); i++) {
 		uint64_t before_ns = monotonic_ns();
 
@@ -549,14 +474,28 @@ TEST(submits_go_before_checkpoints, 120)
 		held_up += monotonic_ns() - before_ns >= SEC;
 	}
 	expect_eq(held_up, 0);
-	fixture_end();
 }
 
 TEST(wrong_arguments_are_refused, 60)
 {
-	struct timerhub_store_put put = { .size = sizeof(put) };
+	static char key[257], big[sizeof(struct timerhub_store_config) + 8];
+	const struct {
+		struct timerhub_store_put put;
+		int wanted;
+	} puts[] = {
+		{ { .flags = 2 }, -EINVAL },
+		{ { .flags = TIMERHUB_STORE_REPLACE }, -EINVAL }, /* of no key */
+		{ { .data_len = 1 }, -EINVAL },
+		{ { .data = "12345678901", .data_len = 11 }, -EMSGSIZE },
+		{ { .key = "" }, -EINVAL },
+		{ { .key = "\377" }, -EINVAL },
+		{ { .key = key }, -EINVAL },
+		{ { .key = key + 1, .data = "1234567890", .data_len = 10 }, 0 },
+		{ { .when_ns = UINT64_MAX - 1 }, -ERANGE },
+		{ { .when_ns = SEC, .flags = TIMERHUB_ABSOLUTE }, -ERANGE },
+	};
 	struct timerhub_store_config config = { .size = sizeof(config), .data_max = 10 };
-	static char key[300], big[sizeof(config) + 8];
+	struct timerhub_store_put put = { .size = sizeof(put) };
 	uint64_t id;
 
 	fixture_begin(&config);
@@ -571,43 +510,23 @@ TEST(wrong_arguments_are_refused, 60)
 	expect_eq(timerhub_store_open(&store, database, (const void *)big), -E2BIG);
 	expect_eq(timerhub_store_put(NULL, &put, &id), -EINVAL);
 	expect_eq(timerhub_store_put(store, NULL, &id), -EINVAL);
-	put.flags = 2;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.flags = TIMERHUB_STORE_REPLACE; /* of no key */
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.flags = 0;
-	put.data_len = 1;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.data = "12345678901";
-	put.data_len = 11;
-	expect_eq(timerhub_store_put(store, &put, &id), -EMSGSIZE);
-	put.data_len = 10;
-	put.key = "";
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.key = "\377";
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	(void)memset(key, 'k', 256);
-	put.key = key;
-	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
-	put.key = key + 1;
-	expect_eq(timerhub_store_put(store, &put, &id), 0);
-	put.key = NULL;
-	put.when_ns = UINT64_MAX - 1;
-	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
-	put.flags = TIMERHUB_ABSOLUTE;
-	put.when_ns = SEC;
-	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
+	(void)memset(key, 'k', sizeof(key) - 1);
+	for (unsigned i = 0; i < COUNT_OF(puts); i++) {
+		put = puts[i].put;
+		put.size = sizeof(put);
+		expect_context("put", i, 0);
+		expect_eq(timerhub_store_put(store, &put, &id), puts[i].wanted);
+	}
 	fixture_end();
 }
 
-TEST(wrong_arguments_of_other_calls_are_refused, 60)
+STORE_TEST(wrong_arguments_of_other_calls_are_refused, 60)
 {
 	struct timerhub_store_change change = put_of("k");
 	struct timerhub_store_task task = { .id = 1 };
 	struct timerhub_store_completion completion;
 	struct timerhub_store_stats stats = { .size = 8 };
 
-	fixture_begin(NULL);
 	expect_eq(timerhub_store_cancel_key(store, NULL), -EINVAL);
 	expect_eq(timerhub_store_move(store, 1, 0, 2), -EINVAL);
 	expect_eq(timerhub_store_take(store, &task, 0, 0), -EINVAL);
@@ -630,7 +549,6 @@ TEST(wrong_arguments_of_other_calls_are_refused, 60)
 	expect_eq(timerhub_store_sync(NULL), -EINVAL);
 	timerhub_store_close(NULL);
 	timerhub_store_release(store, NULL);
-	fixture_end();
 }
 
 TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
@@ -654,19 +572,18 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	expect_eq(timerhub_store_open(&store, database, &config), -EBUSY);
 	sql("COMMIT");
 	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
 	fixture_end();
 }
 
 /* A loop that polls the descriptor stands still for others' transactions only for a moment. */
-TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
+STORE_TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
 {
 	struct timerhub_store_task task;
 	uint64_t before_ns;
 	int fd;
 
-	fixture_begin(NULL);
 	fd = timerhub_store_fd(store);
 	(void)put_in(0, NULL, "x");
 	sql("BEGIN IMMEDIATE");
@@ -677,8 +594,7 @@ TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 
 	do
 		expect(fd_readable_within(fd, ARRIVES));
 	while (timerhub_store_take(store, &task, 1, 0) == 0);
-	expect_eq(timerhub_store_done(store, &task), 0);
-	fixture_end();
+	done(&task);
 }
 
 static int opens(const char *path)
@@ -690,12 +606,11 @@ static int opens(const char *path)
 	return result;
 }
 
-TEST(open_says_what_is_wrong_with_the_file, 60)
+STORE_TEST(open_says_what_is_wrong_with_the_file, 60)
 {
 	char path[128];
 	FILE *file;
 
-	fixture_begin(NULL);
 	(void)snprintf(path, sizeof(path), "%s-other", database);
 	file = fopen(path, "w");
 	for (int i = 0; i < 5000; i++)
@@ -708,16 +623,14 @@ TEST(open_says_what_is_wrong_with_the_file, 60)
 	sql("UPDATE timerhub_about SET min_version=2");
 	expect_eq(opens(database), -EOPNOTSUPP);
 	expect_eq(timerhub_store_install(plain), -EOPNOTSUPP);
-	fixture_end();
 }
 
-TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
+STORE_TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 {
 	struct rlimit all, few;
 	unsigned before = 0, refused = 0;
 	int result;
 
-	fixture_begin(NULL);
 	before = process_fd_count();
 	expect_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
 	few = all;
@@ -733,15 +646,13 @@ TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 	expect_lt(5, refused);
 	/* SQLite keeps the database's descriptors for its next open while it has locks there */
 	expect_le(process_fd_count(), before + 2);
-	fixture_end();
 }
 
-TEST(file_that_may_not_be_written_is_told, 60)
+STORE_TEST(file_that_may_not_be_written_is_told, 60)
 {
 	char folder[sizeof(database)];
 	pid_t child;
 
-	fixture_begin(NULL);
 	timerhub_store_close(store);
 	expect_eq(sqlite3_close(plain), SQLITE_OK);
 	expect_eq(chmod(database, 0444), 0);
@@ -757,7 +668,6 @@ TEST(file_that_may_not_be_written_is_told, 60)
 	expect_eq(chmod(database, 0644), 0);
 	store = fixture_open(NULL);
 	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
-	fixture_end();
 }
 
 /* Install leaves all as it is, and open only makes it a WAL. */
@@ -785,13 +695,12 @@ TEST(users_file_keeps_its_settings, 60)
 	fixture_end();
 }
 
-TEST(log_stays_short_while_much_is_written, 60)
+STORE_TEST(log_stays_short_while_much_is_written, 60)
 {
 	static char data[20000];
 	struct timerhub_store_change changes[100];
 	struct timerhub_store_stats stats = { 0 };
 
-	fixture_begin(NULL);
 	for (unsigned i = 0; i < 30; i++) {
 		for (unsigned k = 0; k < COUNT_OF(changes); k++)
 			changes[k] = (struct timerhub_store_change){ .op = TIMERHUB_STORE_PUT,
@@ -803,7 +712,6 @@ TEST(log_stays_short_while_much_is_written, 60)
 	expect_eq(timerhub_store_stats(store, &stats), 0);
 	expect_cmp(stats.checkpoints, >, 0);
 	expect_lt(stats.wal_bytes, 40u << 20); /* of more than 60 that were written */
-	fixture_end();
 }
 
 TEST(install_joins_the_callers_transaction, 60)
@@ -829,49 +737,47 @@ TEST(install_joins_the_callers_transaction, 60)
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }
 
-static int sql_refused(const char *text)
+static void sql_refused(const char *text)
 {
-	return sqlite3_exec(plain, text, NULL, NULL, NULL);
+	expect_eq(sqlite3_exec(plain, text, NULL, NULL, NULL), SQLITE_CONSTRAINT);
 }
 
-TEST(plain_sql_is_checked, 60)
+STORE_TEST(plain_sql_is_checked, 60)
 {
-	fixture_begin(NULL);
+	static const char *const refused[] = {
+		"(due_us) VALUES(1764353000)",
+		"(due_us) VALUES(1764353000000)",
+		"(due_us) VALUES(1764353000000000000)",
+		"(key) VALUES('')",
+		"(key) VALUES('x'||char(0)||'y')",
+		"(key) VALUES('a')",
+		"(key) SELECT hex(zeroblob(128))",
+		"(data) VALUES(5)",
+		"(interval_us) VALUES(0)",
+		"(id) VALUES(0)",
+	};
+	char text[128];
+
 	sql("INSERT INTO timerhub_tasks(due_us,key) VALUES(1764353000000000,'a')");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('x'||char(0)||'y')"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('a')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) SELECT hex(zeroblob(128))"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(data) VALUES(5)"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(interval_us) VALUES(0)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(0)"), SQLITE_CONSTRAINT);
+	for (unsigned i = 0; i < COUNT_OF(refused); i++) {
+		(void)snprintf(text, sizeof(text), "INSERT INTO timerhub_tasks%s", refused[i]);
+		sql_refused(text);
+	}
 	sql("DELETE FROM timerhub_tasks");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)"), SQLITE_CONSTRAINT);
+	sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)");
 	sql("INSERT INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 2);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET id=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET rowid=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)"),
-	          SQLITE_CONSTRAINT);
+	sql_refused("UPDATE timerhub_tasks SET id=9");
+	sql_refused("UPDATE timerhub_tasks SET rowid=9");
+	sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)");
 	sql("INSERT OR REPLACE INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 3);
-	fixture_end();
 }
 
-TEST(plain_sql_takes_a_task_from_its_worker, 60)
+STORE_TEST(plain_sql_takes_a_task_from_its_worker, 60)
 {
 	struct timerhub_store_task task;
 
-	fixture_begin(NULL);
 	sql("INSERT INTO timerhub_tasks(due_us,key,data) VALUES(1764353000000000,'a','h\303\251')");
 	task = take_one();
 	expect_eq(task.data_len, 3);
@@ -893,10 +799,9 @@ TEST(plain_sql_takes_a_task_from_its_worker, 60)
 	expect_eq(task.attempts, 1);
 	sql("DELETE FROM timerhub_tasks");
 	expect_eq(timerhub_store_done(store, &task), -ENOENT);
-	fixture_end();
 }
 
-TEST(take_does_not_write_long_data_again, 60)
+STORE_TEST(take_does_not_write_long_data_again, 60)
 {
 	static char data[200000];
 	struct timerhub_store_put put = { .size = sizeof(put),
@@ -905,7 +810,6 @@ TEST(take_does_not_write_long_data_again, 60)
 	struct timerhub_store_task task;
 	sqlite3_stmt *statement;
 
-	fixture_begin(NULL);
 	(void)memset(data, 'd', sizeof(data));
 	expect_eq(timerhub_store_put(store, &put, NULL), 0);
 	for (int i = 0; i < 3; i++) {
@@ -920,10 +824,9 @@ TEST(take_does_not_write_long_data_again, 60)
 		(void)sqlite3_finalize(statement);
 		expect_eq(timerhub_store_retry(store, &task, 0), 0);
 	}
-	fixture_end();
 }
 
-TEST(child_is_told_and_harms_nothing, 60)
+STORE_TEST(child_is_told_and_harms_nothing, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put) };
 	struct timerhub_store_change change = put_of(NULL);
@@ -932,7 +835,6 @@ TEST(child_is_told_and_harms_nothing, 60)
 	struct timerhub_store_stats stats = { 0 };
 	pid_t child;
 
-	fixture_begin(NULL);
 	child = fork();
 	if (child == 0) {
 		expect_eq(timerhub_store_put(store, &put, NULL), -EOWNERDEAD);
@@ -960,15 +862,13 @@ TEST(child_is_told_and_harms_nothing, 60)
 	child_ends_well(child);
 	(void)put_in(0, NULL, "x");
 	task = take_one();
-	expect_eq(timerhub_store_done(store, &task), 0);
-	fixture_end();
+	done(&task);
 }
 
-TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)
+STORE_TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)
 {
 	struct stat status;
 
-	fixture_begin(NULL);
 	timerhub_store_close(store);
 	(void)close(0);
 	store = fixture_open(NULL);
@@ -982,7 +882,6 @@ TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)
 	}
 	expect(fcntl(timerhub_store_fd(store), F_GETFD) & FD_CLOEXEC);
 	expect(fcntl(timerhub_store_completion_fd(store), F_GETFD) & FD_CLOEXEC);
-	fixture_end();
 }
 
 static void *take_until_the_end(void *result)
@@ -993,7 +892,7 @@ static void *take_until_the_end(void *result)
 	return NULL;
 }
 
-TEST_LOOP(removed_file_ends_the_handle, 60, 3)
+STORE_TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
 	struct timerhub_store_put put = { .size = sizeof(put) };
@@ -1002,7 +901,6 @@ TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 	pthread_t taker;
 	int result = 0;
 
-	fixture_begin(NULL);
 	(void)put_in(HOUR, NULL, "x");
 	thread_start(&taker, take_until_the_end, &result);
 	sleep_ns(20 * MS); /* it may rest by then, or find the file gone by itself */
@@ -1016,26 +914,32 @@ TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 	expect_eq(timerhub_store_cancel(store, 1), -EIO);
 	expect_eq(timerhub_store_stats(store, &stats), 0);
 	expect_eq(stats.failed, -EIO);
-	fixture_end();
 }
 
-TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
+STORE_TEST_LOOP(stop_or_close_ends_takers, 60, 2)
 {
-	struct timerhub_store_task task;
 	pthread_t takers[3];
 	int results[3];
 
-	fixture_begin(NULL);
 	for (int i = 0; i < 3; i++)
 		thread_start(&takers[i], take_until_the_end, &results[i]);
 	sleep_ns(10 * MS);
-	timerhub_store_stop(store);
+	if (_i == 0)
+		timerhub_store_stop(store);
+	else
+		timerhub_store_close(store);
 	for (int i = 0; i < 3; i++) {
 		thread_join(takers[i]);
 		expect_eq(results[i], -ESHUTDOWN);
 	}
-	timerhub_store_close(store);
-	store = fixture_open(NULL);
+	if (_i == 1)
+		store = fixture_open(NULL);
+}
+
+STORE_TEST(stop_hands_out_what_is_due, 60)
+{
+	struct timerhub_store_task task;
+
 	(void)put_in(0, NULL, "x");
 	(void)put_in(30 * MS, NULL, "x");
 	timerhub_store_stop(store);
@@ -1043,47 +947,25 @@ TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
 	sleep_ns(40 * MS);
 	expect_eq(timerhub_store_take(store, &(struct timerhub_store_task){ 0 }, 1, UINT64_MAX),
 	          -ESHUTDOWN);
-	expect_eq(timerhub_store_done(store, &task), 0); /* changes go on */
-	fixture_end();
+	done(&task); /* changes go on */
 }
 
-TEST(close_makes_what_was_submitted, 60)
+STORE_TEST(close_makes_what_was_submitted, 60)
 {
 	struct timerhub_store_change change = put_of(NULL);
 
-	fixture_begin(NULL);
 	for (unsigned i = 0; i < 100; i++)
 		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
 	timerhub_store_close(store);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 100);
 	store = fixture_open(NULL);
-	fixture_end();
 }
 
-TEST(close_sends_takers_away, 60)
-{
-	pthread_t takers[3];
-	int results[3];
-
-	fixture_begin(NULL);
-	for (int i = 0; i < 3; i++)
-		thread_start(&takers[i], take_until_the_end, &results[i]);
-	sleep_ns(10 * MS);
-	timerhub_store_close(store);
-	for (int i = 0; i < 3; i++) {
-		thread_join(takers[i]);
-		expect(results[i] == -ESHUTDOWN);
-	}
-	store = fixture_open(NULL);
-	fixture_end();
-}
-
-TEST(fd_is_readable_when_something_is_due, 60)
+STORE_TEST(fd_is_readable_when_something_is_due, 60)
 {
 	struct timerhub_store_task task;
 	int fd;
 
-	fixture_begin(NULL);
 	fd = timerhub_store_fd(store);
 	expect(fd_readable(fd)); /* nobody has looked yet */
 	(void)put_in(80 * MS, NULL, "x");
@@ -1093,35 +975,31 @@ TEST(fd_is_readable_when_something_is_due, 60)
 	expect(fd_readable_within(fd, ARRIVES));
 	while (timerhub_store_take(store, &task, 1, 0) == 0)
 		expect(fd_readable_within(fd, ARRIVES));
-	expect_eq(timerhub_store_done(store, &task), 0);
+	done(&task);
 	take_none();
 	sql("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000)");
 	expect(fd_readable_within(fd, ARRIVES));
 	expect_eq(timerhub_store_take(store, &task, 1, SEC), 1);
 	expect(fd_readable(fd)); /* perhaps there is more */
 	timerhub_store_release(store, &task);
-	fixture_end();
 }
 
-TEST(statistics_stop_counting, 60)
+STORE_TEST(statistics_stop_counting, 60)
 {
 	struct timerhub_store_stats stats = { 0 };
 
-	fixture_begin(NULL);
 	sql("INSERT INTO timerhub_tasks(due_us) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
 	    " SELECT i+1 FROM n LIMIT 100001) SELECT 9000000000000000 FROM n");
 	expect_eq(timerhub_store_stats(store, &stats), 0);
 	expect_eq(stats.waiting, 100000);
-	fixture_end();
 }
 
-TEST(statistics_count_and_name_the_reader, 120)
+STORE_TEST(statistics_count_and_name_the_reader, 120)
 {
 	struct timerhub_store_stats stats = { 0 };
 	struct timerhub_store_task task;
 	uint64_t due_ns;
 
-	fixture_begin(NULL);
 	(void)put_in(HOUR, NULL, "x");
 	(void)put_in(TIMERHUB_NEVER, NULL, "x");
 	(void)put_in(0, NULL, "x");
@@ -1156,5 +1034,4 @@ TEST(statistics_count_and_name_the_reader, 120)
 	}
 	expect_eq(stats.reader_pid, getpid());
 	sql("COMMIT");
-	fixture_end();
 }

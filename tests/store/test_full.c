@@ -143,11 +143,10 @@ TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 2)
 	fixture_end();
 }
 
-TEST(tasks_are_taken_on_a_disk_without_room, 120)
+STORE_TEST(tasks_are_taken_on_a_disk_without_room, 120)
 {
 	struct timerhub_store_task task;
 
-	fixture_begin(NULL);
 	for (int i = 0; i < 200; i++)
 		(void)put_in(0, NULL, "data of a task that must come");
 	is_full = true;
@@ -158,18 +157,16 @@ TEST(tasks_are_taken_on_a_disk_without_room, 120)
 	}
 	take_none();
 	is_full = false;
-	fixture_end();
 }
 
 /* A reader keeps the WAL from beginning anew, so the room that was written beforehand ends too. */
-TEST(disk_without_room_that_is_full_fails_no_handle, 120)
+STORE_TEST(disk_without_room_that_is_full_fails_no_handle, 120)
 {
 	struct timerhub_store_task task;
 	struct timerhub_store *second;
 	uint64_t end_ns;
 	int result = 0, ended = 0;
 
-	fixture_begin(NULL);
 	second = fixture_open(NULL);
 	sql("CREATE TABLE filler(x); INSERT INTO filler VALUES(zeroblob(13000000))");
 	put_many(2000);
@@ -208,15 +205,13 @@ TEST(disk_without_room_that_is_full_fails_no_handle, 120)
 	is_full = false;
 	expect_eq(put(), 0);
 	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
-	fixture_end();
 }
 
-TEST(puts_stop_at_the_low_water_mark, 60)
+STORE_TEST(puts_stop_at_the_low_water_mark, 60)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
 	struct timerhub_store_completion completion;
 
-	fixture_begin(NULL);
 	free_bytes = (16 << 20) + 1;
 	expect_eq(put(), 0);
 	free_bytes = (16 << 20) - 1;
@@ -228,7 +223,6 @@ TEST(puts_stop_at_the_low_water_mark, 60)
 	while (timerhub_store_completions(store, &completion, 1) == 0)
 		sleep_ns(MS);
 	expect_eq(completion.result, -ENOSPC);
-	fixture_end();
 }
 
 TEST(dead_disk_ends_changes_and_takes, 60)
@@ -251,18 +245,12 @@ TEST(dead_disk_ends_changes_and_takes, 60)
 	expect_eq(timerhub_store_sync(store), -EIO);
 	expect_eq(timerhub_store_stats(store, &stats), 0);
 	expect_eq(stats.failed, -EIO);
-	fixture_end();
-}
-
-TEST(sync_that_fails_alone_ends_the_handle, 60)
-{
-	fixture_begin(NULL);
-	is_dead = true;
-	expect_eq(timerhub_store_sync(store), -EIO);
-	is_dead = false;
-	expect_eq(put(), -EIO);
 	timerhub_store_close(store);
 	store = fixture_open(NULL);
 	expect_eq(put(), 0);
+	is_dead = true;
+	expect_eq(timerhub_store_sync(store), -EIO); /* which alone ends the handle */
+	is_dead = false;
+	expect_eq(put(), -EIO);
 	fixture_end();
 }

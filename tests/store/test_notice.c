@@ -63,38 +63,6 @@ static void pause_at_most(uint64_t ns)
 	sleep_ns(dice_below(&dice, ns));
 }
 
-static void autocommit(sqlite3 *db)
-{
-	run(db, INSERT);
-}
-
-static void full_sync(sqlite3 *db)
-{
-	run(db, "PRAGMA synchronous=FULL;" INSERT);
-}
-
-static void held(sqlite3 *db)
-{
-	run(db, "BEGIN IMMEDIATE;" INSERT);
-	sleep_ns(50 * MS);
-	run(db, "COMMIT");
-}
-
-/* Frames are in the WAL long before the commit. */
-static void spill(sqlite3 *db)
-{
-	run(db, "PRAGMA cache_size=10; BEGIN IMMEDIATE;" INSERT FILL);
-	pause_at_most(60 * MS);
-	run(db, "COMMIT");
-}
-
-static void rollback_of_spill(sqlite3 *db)
-{
-	run(db, "PRAGMA cache_size=10; BEGIN IMMEDIATE;" FILL);
-	pause_at_most(20 * MS);
-	run(db, "ROLLBACK;" INSERT);
-}
-
 /* Its frames stay in the WAL, and its lock is gone without another event. */
 static void writer_killed(sqlite3 *db)
 {
@@ -110,21 +78,6 @@ static void writer_killed(sqlite3 *db)
 	db = child_open("");
 	run(db, INSERT);
 	(void)sqlite3_close(db);
-}
-
-static void checkpoint_truncate(sqlite3 *db)
-{
-	run(db, "PRAGMA wal_checkpoint(TRUNCATE);" INSERT);
-}
-
-static void checkpoint_restart(sqlite3 *db)
-{
-	run(db, INSERT "PRAGMA wal_checkpoint(RESTART)");
-}
-
-static void vacuum(sqlite3 *db)
-{
-	run(db, INSERT "VACUUM");
 }
 
 static void attached(sqlite3 *db)
@@ -157,46 +110,58 @@ static void beside_old_reader(sqlite3 *db)
 	expect_eq(sqlite3_close(reader), SQLITE_OK);
 }
 
-static void by_trigger(sqlite3 *db)
-{
-	run(db, "INSERT INTO events VALUES(1)");
-}
-
-static void with_mmap(sqlite3 *db)
-{
-	run(db, "PRAGMA mmap_size=10000000;" INSERT);
-}
-
-static void (*const kinds[])(sqlite3 *) = {
-	autocommit,
-	full_sync,
-	held,
-	spill,
-	rollback_of_spill,
-	writer_killed,
-	checkpoint_truncate,
-	checkpoint_restart,
-	vacuum,
-	attached,
-	open_insert_close,
-	beside_old_reader,
-	by_trigger,
-	with_mmap,
+/* SQL of a commit, or of two parts with a pause between them; or a function that commits. */
+static const struct kind {
+	const char *first, *then;
+	uint64_t pause_ns;
+	bool is_slow; /* the disk */
+	void (*run)(sqlite3 *db);
+} kinds[] = {
+	{ .first = INSERT },
+	{ .first = "PRAGMA synchronous=FULL;" INSERT, .is_slow = true },
+	{ .first = "BEGIN IMMEDIATE;" INSERT, .pause_ns = 100 * MS, .then = "COMMIT" },
+	/* frames are in the WAL long before the commit */
+	{ .first = "PRAGMA cache_size=10; BEGIN IMMEDIATE;" INSERT FILL,
+	  .pause_ns = 60 * MS,
+	  .then = "COMMIT" },
+	{ .first = "PRAGMA cache_size=10; BEGIN IMMEDIATE;" FILL,
+	  .pause_ns = 20 * MS,
+	  .then = "ROLLBACK;" INSERT },
+	{ .first = "PRAGMA wal_checkpoint(TRUNCATE);" INSERT },
+	{ .first = INSERT "PRAGMA wal_checkpoint(RESTART)" },
+	{ .first = INSERT "VACUUM" },
+	{ .first = "INSERT INTO events VALUES(1)" }, /* a trigger puts the task */
+	{ .first = "PRAGMA mmap_size=10000000;" INSERT },
+	{ .run = writer_killed },
+	{ .run = attached },
+	{ .run = open_insert_close },
+	{ .run = beside_old_reader },
 };
 
+static void commit(const struct kind *kind)
+{
+	sqlite3 *db = kind->run == writer_killed ? NULL : child_open("");
+
+	pause_at_most(3 * MS);
+	if (kind->run)
+		kind->run(db);
+	else
+		run(db, kind->first);
+	if (kind->then) {
+		pause_at_most(kind->pause_ns);
+		run(db, kind->then);
+	}
+	(void)sqlite3_close(db);
+}
+
 /* The child commits when it reads a byte; it was forked before the store was opened. */
-static void child_runs(int orders, void (*kind)(sqlite3 *))
+static void child_runs(int orders, const struct kind *kind)
 {
 	char order;
 
-	disk_is_slow = kind == full_sync;
-	while (read(orders, &order, 1) == 1) {
-		sqlite3 *db = kind == writer_killed ? NULL : child_open("");
-
-		pause_at_most(3 * MS);
-		kind(db);
-		(void)sqlite3_close(db);
-	}
+	disk_is_slow = kind->is_slow;
+	while (read(orders, &order, 1) == 1)
+		commit(kind);
 	_exit(0);
 }
 
@@ -247,7 +212,7 @@ static void notice_kind(unsigned kind, unsigned rounds, bool polls)
 	child = fork();
 	if (child == 0) {
 		(void)close(orders[1]);
-		child_runs(orders[0], kinds[kind]);
+		child_runs(orders[0], &kinds[kind]);
 	}
 	(void)close(orders[0]);
 	fixture_begin(NULL);
@@ -281,13 +246,12 @@ static void *take_of(void *queue)
 }
 
 /* Both takers of one process wake up for a commit, and the one whose task it is not rests again. */
-TEST(queues_of_one_file_notice_their_own_tasks, 60)
+STORE_TEST(queues_of_one_file_notice_their_own_tasks, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
 	struct timerhub_store *second;
 	pthread_t takers[2];
 
-	fixture_begin(NULL);
 	second = fixture_open(&other);
 	thread_start(&takers[0], take_of, store);
 	thread_start(&takers[1], take_of, second);
@@ -298,7 +262,6 @@ TEST(queues_of_one_file_notice_their_own_tasks, 60)
 	sql(INSERT);
 	thread_join(takers[0]);
 	timerhub_store_close(second);
-	fixture_end();
 }
 
 static void *rest(void *tid)
@@ -317,14 +280,13 @@ static uint64_t sleeps_of(pid_t taker)
 	       thread_status(thread_find("timerhub-store"), "voluntary_ctxt_switches:", 10);
 }
 
-TEST(nobody_wakes_up_while_nothing_is_due, 60)
+STORE_TEST(nobody_wakes_up_while_nothing_is_due, 60)
 {
 	uint64_t before, end_ns = monotonic_ns() + ARRIVES;
 	struct timerhub_store_task task;
 	atomic_int tid = 0;
 	pthread_t taker;
 
-	fixture_begin(NULL);
 	(void)put_in(HOUR, NULL, "waits");
 	(void)put_in(0, NULL, "has a lease of 30 s");
 	task = take_one();
@@ -340,5 +302,4 @@ TEST(nobody_wakes_up_while_nothing_is_due, 60)
 	timerhub_store_stop(store);
 	thread_join(taker);
 	timerhub_store_release(store, &task);
-	fixture_end();
 }

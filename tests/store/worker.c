@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,23 +125,16 @@ static void put_by_sql(void)
 	(void)answered("put", key, result == SQLITE_OK ? 0 : -EAGAIN);
 }
 
-static void cancel(void)
+static void cancel_or_move(bool moves)
 {
+	const char *op = moves ? "move" : "cancel";
 	char key[64];
 
 	old_key(key);
-	write_down("I cancel %s\n", key);
-	(void)answered("cancel", key, timerhub_store_cancel_key(store, key));
-}
-
-static void move(void)
-{
-	char key[64];
-
-	old_key(key);
-	write_down("I move %s\n", key);
-	(void)answered("move", key,
-	               timerhub_store_move_key(store, key, dice_below(&dice, 30 * MS), 0));
+	write_down("I %s %s\n", op, key);
+	(void)answered(op, key,
+	               moves ? timerhub_store_move_key(store, key, dice_below(&dice, 30 * MS), 0)
+	                     : timerhub_store_cancel_key(store, key));
 }
 
 /* Effect, end and follower in one transaction. */
@@ -265,9 +259,9 @@ static void step(void)
 	else if (roll < 40)
 		put_by_sql();
 	else if (roll < 48)
-		cancel();
+		cancel_or_move(false);
 	else if (roll < 55)
-		move();
+		cancel_or_move(true);
 	else
 		(void)take(dice_below(&dice, 10 * MS));
 }

@@ -81,8 +81,6 @@ PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
 
 
 class Library:
-    """A library: its public headers and its map."""
-
     def __init__(self, folder, *names):
         self.headers = [f"include/{name}.h" for name in names]
         self.map = f"{folder}/{names[0]}.map"
@@ -94,8 +92,6 @@ LIBRARIES = (Library("lib", "timerhub", "timerhub_loop"),
 
 
 class Source:
-    """A file: its path from the root, and its lines."""
-
     def __init__(self, root, path):
         self.path = path
         self.name = path.name
@@ -232,22 +228,6 @@ def check_symbols(root, library, built_libraries):
     return complaints
 
 
-def check_docstrings(sources):
-    """Every public function has a comment. Adjacent functions share one."""
-    complaints = []
-    for source in sources:
-        if source.path.as_posix() not in [header for library in LIBRARIES
-                                           for header in library.headers]:
-            continue
-        for index, line in enumerate(source.lines):
-            if not line.startswith("TIMERHUB_API"):
-                continue
-            before = source.lines[index - 1].rstrip()
-            if not before.endswith("*/") and not before.endswith(";"):
-                complaints.append(source.at(index, "a public function without a comment"))
-    return complaints
-
-
 # ---- memory order ----
 
 
@@ -328,7 +308,6 @@ def check_forbidden(sources):
 
 
 def without_comments(source):
-    """Returns the text of a C file, with empty lines in place of its comments."""
     return re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"),
                   "\n".join(source.lines), flags=re.DOTALL)
 
@@ -360,12 +339,6 @@ def check_descriptors(sources):
 # ---- tests ----
 
 
-def suite_of(path):
-    """Returns the suite of a folder's tests: the folder's name, or the name of the part of the
-    tree."""
-    return path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts[0]
-
-
 def check_programs_built(sources):
     """Each test program is in the meson.build of its folder, or in another if its folder has none.
     The entry is the file, or the particular part of its name."""
@@ -380,17 +353,6 @@ def check_programs_built(sources):
         names = "|".join(map(re.escape, filter(None, (source.name, match[1]))))
         if not re.search(rf"['/](?:{names})'", build):
             complaints.append(source.at(0, "is in no meson.build"))
-    return complaints
-
-
-def check_suites(sources):
-    """Suites are called as their folders."""
-    complaints = []
-    for source in sources:
-        for index, line in enumerate(source.lines if source.name == "meson.build" else []):
-            match = re.search(r"\bsuite: '(\w+)'", line)
-            if match and match[1] != suite_of(source.path):
-                complaints.append(source.at(index, f"the suite is {suite_of(source.path)}"))
     return complaints
 
 
@@ -460,7 +422,6 @@ def check_licence(sources):
 
 
 def clang_format():
-    """Returns clang-format if it has the agreed version, or None."""
     for name in (f"clang-format-{CLANG_FORMAT}", "clang-format"):
         path = shutil.which(name)
         if path:
@@ -488,13 +449,11 @@ def check_all(root, sources, built_libraries=()):
         complaints += check_symbols(root, library, built_libraries)
     complaints += check_includes(root, sources)
     complaints += check_circles(sources)
-    complaints += check_docstrings(sources)
     complaints += check_labels(sources)
     complaints += check_invariants(root, sources)
     complaints += check_forbidden(sources)
     complaints += check_descriptors(sources)
     complaints += check_programs_built(sources)
-    complaints += check_suites(sources)
     complaints += check_functions(sources)
     complaints += check_lines(sources)
     complaints += check_licence(sources)

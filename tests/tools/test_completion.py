@@ -48,7 +48,6 @@ def help_of(tool):
 
 
 def options_of(tool):
-    """The options that the help names."""
     return set(re.findall(r"(?<![\w<-])-{1,2}[a-zA-Z1][a-z]*\b", help_of(tool)))
 
 

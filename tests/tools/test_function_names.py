@@ -26,8 +26,6 @@ UNPRIVILEGED = ["setpriv", "--bounding-set", "-checkpoint_restore,-sys_admin",
 
 
 class Program:
-    """A running program and its addresses."""
-
     def __init__(self, *command, namer=()):
         self.command, self.namer_command = command, namer
 

@@ -27,7 +27,6 @@ def run(*command, **how):
 
 
 def statuses_of_help(text):
-    """The statuses that the last sentences of a help name."""
     return set(re.findall(r"\b\d\b", text[text.index("Exit status:"):]))
 
 

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """timerhub-top --watch names the thread and the function of planted stalls, and nothing else.
 
-Usage: test_stalls.py TIMERHUB_TOP STALLING WATCHED COUNT [LOAD SERVER SECONDS]
+Usage: test_stalls.py TIMERHUB_TOP WATCHED COUNT [LOAD SERVER SECONDS]
 
-STALLING stalls as it is told (stalling.c). COUNT stalls are planted. With LOAD and SERVER, a server
+WATCHED stalls as it is told (watched.c). COUNT stalls are planted. With LOAD and SERVER, a server
 under load must not be blamed for SECONDS, unless it gets no CPU.
 """
 
 import itertools
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -21,10 +19,11 @@ import unittest
 
 import openmetrics
 from tmux import Terminal, eventually
+from watched import Watched
 
-TOP, STALLING, WATCHED = sys.argv[1:4]
-COUNT = int(sys.argv[4])
-SERVER = sys.argv[5:8]
+TOP, Watched.program = sys.argv[1:3]
+COUNT = int(sys.argv[3])
+SERVER = sys.argv[4:7]
 MANUAL, OBSERVABLE = 1, 2
 STALL_MS, THRESHOLD_MS = 700, 150
 KINDS = [("callback_computes", "queue"), ("callback_blocks", "loop"), ("handler_computes", "both"),
@@ -34,35 +33,7 @@ KINDS = [("callback_computes", "queue"), ("callback_blocks", "loop"), ("handler_
          ("callback_computes", "both"), ("handler_computes", "queue"), ("handler_blocks", "both")]
 
 
-class Program:
-    """A program that obeys orders."""
-
-    def __init__(self, path, is_ready=True):
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1)
-        self.pid = self.process.pid
-        assert not is_ready or self.answer() == "ready"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-    def answer(self):
-        return self.process.stdout.readline().strip()
-
-    def do(self, order):
-        self.process.stdin.write(order + "\n")
-        return self.answer()
-
-
 class Watch:
-    """timerhub-top --watch, whose lines a thread collects."""
-
     def __init__(self, pid, *options):
         self.tool = subprocess.Popen([TOP, "-j", "--watch", f"{THRESHOLD_MS}ms", *options,
                                       str(pid)], text=True,
@@ -102,7 +73,7 @@ def pairs(lines):
 
 class Planted(unittest.TestCase):
     def test_each_stall_is_named(self):
-        with Program(STALLING) as program, Watch(program.pid) as watch:
+        with Watched("places") as program, Watch(program.pid) as watch:
             for kind, where in itertools.islice(itertools.cycle(KINDS), COUNT):
                 with self.subTest(kind=kind, where=where):
                     self.plant(program, watch, kind, where)
@@ -164,7 +135,7 @@ class Planted(unittest.TestCase):
                          else "waiting for a CPU", line)
 
     def test_text(self):
-        with Program(STALLING) as program:
+        with Watched("places") as program:
             tool = subprocess.Popen([TOP, "-w", f"{THRESHOLD_MS}ms", str(program.pid)], text=True,
                                     stdout=subprocess.PIPE)
             program.do(f"callback_blocks {STALL_MS} queue")
@@ -188,7 +159,7 @@ class Who(unittest.TestCase):
         return result.stdout
 
     def test_text_json_and_metrics(self):
-        with Program(STALLING) as program:
+        with Watched("places") as program:
             program.do("callback_blocks 30 queue")  # so that there is a slow callback
             program.process.stdin.write("callback_blocks 60000 queue\n")
             said = eventually(lambda: self.stalled(program))
@@ -238,7 +209,7 @@ class Who(unittest.TestCase):
         for kind, blamed in (("callback_blocks", r".*: callback_blocks was slow once, \d+ ms"),
                              ("handler_blocks", r"taken late \(p99 below .*\): "
                                                 r'(not known why|thread \d+ "\w+" waited)')):
-            with self.subTest(kind=kind), Program(STALLING) as program:
+            with self.subTest(kind=kind), Watched("places") as program:
                 tool = subprocess.Popen([TOP, "-j", "-i", "0.05", str(program.pid)], text=True,
                                         stdout=subprocess.PIPE)
                 self.addCleanup(tool.communicate)
@@ -256,7 +227,7 @@ class Who(unittest.TestCase):
     def test_the_page_in_a_terminal(self):
         """All of it is on the smallest screen, and the longest callback is the first row."""
         for columns, lines in ((80, 24), (200, 60)):
-            with Program(STALLING) as program:
+            with Watched("places") as program:
                 program.process.stdin.write("callback_blocks 60000 both\n")
                 with Terminal(TOP, columns, lines, "-i", "0.1", program.pid) as terminal:
                     terminal.shows("q quit  w who")
@@ -270,7 +241,7 @@ class Who(unittest.TestCase):
 
 class Lives(unittest.TestCase):
     def test_a_process_that_dies_in_a_stall(self):
-        with Program(STALLING) as program, Watch(program.pid) as watch:
+        with Watched("places") as program, Watch(program.pid) as watch:
             program.process.stdin.write("callback_blocks 60000 queue\n")
             eventually(lambda: watch.lines)
             program.process.kill()
@@ -279,7 +250,7 @@ class Lives(unittest.TestCase):
             self.assertEqual([line["stall"] for line in watch.lines], ["begins", "ends"])
 
     def test_exec_in_the_same_process(self):
-        with Program(STALLING) as program, Watch(program.pid) as watch:
+        with Watched("places") as program, Watch(program.pid) as watch:
             program.do(f"callback_blocks {STALL_MS} queue")
             self.assertEqual(program.do("exec 0"), "ready")
             program.do(f"callback_blocks {STALL_MS} queue")
@@ -288,7 +259,7 @@ class Lives(unittest.TestCase):
             self.assertEqual(names, ["callback_blocks"] * 4)
 
     def test_hubs_that_come_and_go(self):
-        with Program(WATCHED, False) as watched:
+        with Watched() as watched:
             watched.do(f"hub m {OBSERVABLE} 10")
             watched.do("queue 0")
             with Watch(watched.pid) as watch:
@@ -303,7 +274,7 @@ class Lives(unittest.TestCase):
                 self.assertEqual(watch.lines[2]["hub"], 1)
                 watched.do(f"hub manual {MANUAL | OBSERVABLE} 10")
                 watched.do("queue 2")
-                self.addCleanup(os.kill, int(watched.do("fork 2 0")), signal.SIGKILL)
+                watched.fork(2, 0)
                 watched.do("drain 1 0 100")
                 eventually(lambda: len(watch.lines) == 4)
                 watched.process.kill()
@@ -311,7 +282,7 @@ class Lives(unittest.TestCase):
                 self.assertEqual(watch.ended(), (0, ""))
 
     def test_a_manual_hub_has_no_time_of_its_own(self):
-        with Program(WATCHED, False) as watched:
+        with Watched() as watched:
             watched.do(f"hub m {MANUAL | OBSERVABLE} 10")
             watched.do("queue 0")
             watched.do("arm 0 0 1 1")

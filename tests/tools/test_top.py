@@ -26,6 +26,7 @@ import unittest
 
 import openmetrics
 from tmux import Terminal, eventually
+from watched import Watched
 
 TOP, WATCHED = sys.argv[1:3]
 MANUAL, OBSERVABLE = 1, 2
@@ -40,38 +41,8 @@ COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns",
             "clock_jumps", "slow_callbacks", "slow_sum_ns")
 
 
-class Watched:
-    """The process that follows orders; ends with the block."""
-
-    def __init__(self, fds=()):
-        self.fds = fds
-
-    def __enter__(self):
-        self.process = subprocess.Popen([WATCHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1, pass_fds=self.fds)
-        self.pid = self.process.pid
-        self.children = []
-        return self
-
-    def __exit__(self, *_):
-        for child in self.children:
-            os.kill(child, 9)
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def do(self, command):
-        self.process.stdin.write(command + "\n")
-        return self.process.stdout.readline().strip()
-
-    def ok(self, *commands):
-        for command in commands:
-            answer = self.do(command)
-            assert answer == "ok", f"{command}: {answer}"
-
-    def fork(self, hub, queue):
-        self.children.append(int(self.do(f"fork {hub} {queue}")))
-        return self.children[-1]
+class Hubs(Watched):
+    program = WATCHED
 
     def stats(self, hub):
         return json.loads(self.do(f"stats {hub}"))
@@ -106,7 +77,7 @@ def as_stats(hub):
 
 class Json(unittest.TestCase):
     def test_counters_are_those_of_stats(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 1000", "queue 0", "queue 0",
                        "arm 0 0 100 300", "arm 0 1 10000 50", f"arm 0 0 {HOUR} 100", "advance 0 0")
             self.assertEqual(watched.do(f"rearm 0 {2 * HOUR} 10"), "10")
@@ -134,7 +105,7 @@ class Json(unittest.TestCase):
         self.assertEqual([queue["outbox"] for queue in hub["queues"]], outbox)
 
     def test_counters_of_a_hub_with_a_thread(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub t {OBSERVABLE} 5000", "queue 0")
             for delay_ns in (0, 1000, 300000, 1000000):
                 watched.ok(f"arm 0 0 {delay_ns} 1000")
@@ -160,31 +131,8 @@ class Json(unittest.TestCase):
         hub = once(watched.pid)["hubs"][0]
         return hub if as_stats(hub) == watched.stats(0) else None
 
-    def test_withdrawn_expiries_and_reopened_queues(self):
-        with Watched() as watched:
-            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
-            for step in range(1, 30):  # a full outbox is compacted several times
-                watched.ok("arm 0 0 10 40", f"advance 0 {100 * step}")
-                self.assertEqual(watched.do("cancel 0 39"), "39")
-                self.assertEqual(once(watched.pid)["hubs"][0]["live"], step)
-            self.check_outbox(watched, 29, 256)
-            self.assertEqual(watched.do("drain 0 0 100"), "29")
-            self.check_outbox(watched, 0, 0)
-            watched.ok("arm 0 0 10 5", "advance 0 5000", "close_queue 0 0")
-            self.assertEqual(once(watched.pid)["hubs"][0]["queues"], [])
-            watched.ok("queue 0")
-            self.check_outbox(watched, 0, 0)
-            watched.ok("arm 0 1 10 7", "advance 0 6000")
-            self.check_outbox(watched, 7, 7)
-
-    def check_outbox(self, watched, least, most):
-        hub = once(watched.pid)["hubs"][0]
-        self.assertEqual(as_stats(hub), watched.stats(0))
-        self.assertEqual(len(hub["queues"]), 1)
-        self.assertTrue(least <= hub["outbox"] <= most, hub["outbox"])
-
     def test_hubs_are_told_apart(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub first {OBSERVABLE} 10", "hub hidden 0 20",
                        f'hub thi"r\\d {MANUAL | OBSERVABLE} 30', "queue 0", "queue 2", "queue 2",
                        f"arm 2 1 {HOUR} 3", f"arm 0 0 {HOUR} 1")
@@ -203,7 +151,7 @@ class Json(unittest.TestCase):
             self.assertEqual([hub["thread"] for hub in once(watched.pid)["hubs"]], ['thi"r\\d'])
 
     def test_rates_with_an_interval(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0")
             self.assertNotIn("per_second", once(watched.pid)["hubs"][0])
             tool = subprocess.Popen([TOP, "-j", "-i", "0.1", str(watched.pid)], text=True,
@@ -222,7 +170,7 @@ class Json(unittest.TestCase):
             self.assertEqual(tool.returncode, 0)
 
     def test_text(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
             result = top("-1", watched.pid)
             self.assertEqual(result.returncode, 0)
@@ -233,7 +181,7 @@ class Json(unittest.TestCase):
 
 class Listing(unittest.TestCase):
     def test_processes_that_can_be_watched(self):
-        with Watched() as watched, Watched() as other:
+        with Hubs() as watched, Hubs() as other:
             other.ok("hub m 0 10")
             watched.ok(f"hub m {OBSERVABLE} 10", f"hub n {OBSERVABLE} 10")
             self.assertEqual(watched.do("loop 1000 1"), "1")
@@ -245,7 +193,7 @@ class Listing(unittest.TestCase):
             self.assertNotIn(str(other.pid), [line[0] for line in lines])
 
     def test_overview(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10",
                        "queue 1", "arm 1 0 10 3", "advance 1 20")
             self.assertEqual(watched.do("loop 1000 30"), "30")
@@ -257,7 +205,7 @@ class Listing(unittest.TestCase):
 
 class Loops(unittest.TestCase):
     def test_a_loop_is_shown_beside_a_hub(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             self.assertEqual(watched.do("loop 1000 300"), "300")
             self.assertEqual(once(watched.pid)["hubs"], [])
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 100")
@@ -276,7 +224,7 @@ class Loops(unittest.TestCase):
             self.assertIn("hub", page)
 
     def test_metrics_of_a_loop(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             self.assertEqual(watched.do("loop 1000 300"), "300")
             text = top("--metrics", watched.pid).stdout
             for line in ('timerhub_loop_added{loop="0"} 300',
@@ -287,7 +235,7 @@ class Loops(unittest.TestCase):
                 self.assertIn(line + "\n", text)
 
     def test_a_loop_with_its_own_flag_only(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             self.assertEqual(watched.boards(), [])
             self.assertEqual(watched.do("loop 1000 1"), "1")
             self.assertEqual(len(watched.boards()), 1)
@@ -305,7 +253,7 @@ class Metrics(unittest.TestCase):
             self.skipTest(str(none))
 
     def test_numbers_are_those_of_stats(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub o\"n\\e {MANUAL | OBSERVABLE} 1000", "hub hidden 0 20",
                        f"hub two {MANUAL | OBSERVABLE} 50", "queue 0", "arm 0 0 100 300",
                        f"arm 0 0 {HOUR} 40", "advance 0 0", "advance 0 2000", "arm 0 0 5 7")
@@ -347,7 +295,7 @@ class Process(unittest.TestCase):
     """The effects of TIMERHUB_OBSERVABLE on the process."""
 
     def test_the_board_is_read_only_and_keeps_its_size(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {OBSERVABLE} 100", "hub n 0 100")
             self.assertEqual(len(watched.boards()), 1)
             path = f"/proc/{watched.pid}/fd/{watched.boards()[0]}"
@@ -378,7 +326,7 @@ class Process(unittest.TestCase):
         return True
 
     def test_a_child_does_not_count_on_its_parents_board(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
             child = watched.fork(0, 0)
             self.assertEqual(watched.stats(0)["delivered"], 3)
@@ -390,14 +338,14 @@ class Process(unittest.TestCase):
             self.assertEqual(as_stats(once(watched.pid)["hubs"][0]), watched.stats(0))
 
     def test_a_limit_on_file_sizes(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             resource.prlimit(watched.pid, resource.RLIMIT_FSIZE, (100000, 100000))
             self.assertEqual(watched.do(f"hub m {OBSERVABLE} 1"), "File too large")
             self.assertEqual(watched.boards(), [])
             watched.ok("hub m 0 1")
 
     def test_no_more_than_256_observable_hubs(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             for _ in range(256):
                 watched.ok(f"hub m {MANUAL | OBSERVABLE} 1")
             self.assertEqual(len(once(watched.pid)["hubs"]), 256)
@@ -416,12 +364,12 @@ class Refusals(unittest.TestCase):
         self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_no_such_process(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {OBSERVABLE} 100")
         self.refused(f"there is no process {watched.pid}", "-1", watched.pid)
 
     def test_no_observable_hub(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok("hub m 0 100")
             self.refused("no hub opened with TIMERHUB_OBSERVABLE", "-1", watched.pid)
             watched.ok(f"hub m {OBSERVABLE} 100", "close 1")
@@ -439,7 +387,7 @@ class Refusals(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
         for _ in range(2):
             sockets = [end for _ in range(min(4000, limits[1] // 4)) for end in socket.socketpair()]
-            with Watched([end.fileno() for end in sockets]) as watched:
+            with Hubs(fds=[end.fileno() for end in sockets]) as watched:
                 for end in sockets:
                     end.close()
                 watched.ok(f"hub m {OBSERVABLE} 100")
@@ -467,7 +415,7 @@ class Refusals(unittest.TestCase):
             subprocess.run(["true"], check=True, **other)
         except OSError as error:  # a namespace with one user refuses this
             self.skipTest(f"root may not become another user: {error}")
-        with Watched() as watched, tempfile.TemporaryDirectory() as folder:
+        with Hubs() as watched, tempfile.TemporaryDirectory() as folder:
             watched.ok(f"hub m {OBSERVABLE} 100")
             os.chmod(folder, 0o755)
             shutil.copy(TOP, folder)
@@ -475,7 +423,7 @@ class Refusals(unittest.TestCase):
                          program=os.path.join(folder, os.path.basename(TOP)), **other)
 
     def test_no_terminal(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {OBSERVABLE} 100")
             self.refused("this is no terminal", watched.pid, stdin=subprocess.DEVNULL)
 
@@ -543,7 +491,7 @@ class Refusals(unittest.TestCase):
 
 def a_board(pid):
     """The beginning of a real one, up to its queues, made to look like that process's; its size."""
-    with Watched() as watched:
+    with Hubs() as watched:
         watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0", "arm 0 0 1 10", "advance 0 5")
         with open(f"/proc/{watched.pid}/fd/{watched.boards()[0]}", "rb") as file:
             board = bytearray(file.read(65536))
@@ -572,7 +520,7 @@ class Fake:
 @unittest.skipUnless(shutil.which("tmux"), "no tmux")
 class View(unittest.TestCase):
     def test_live_and_resized(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
             with Terminal(TOP, 80, 30, "-i", "0.1", watched.pid) as terminal:
                 terminal.shows('thread "m"', "1,234", "taken late", "q quit")
@@ -599,7 +547,7 @@ class View(unittest.TestCase):
     def test_what_matters_fits_a_small_screen(self):
         """The queues stand under the head, and the fullest first; the counters fit as well."""
         for columns, lines, fitting in ((80, 24, 3), (200, 60, 20)):
-            with self.subTest(lines=lines), Watched() as watched:
+            with self.subTest(lines=lines), Hubs() as watched:
                 watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", *["queue 0"] * 20,
                            "arm 0 3 100 7", "arm 0 9 100 20", "arm 0 12 100 1", "advance 0 200")
                 with Terminal(TOP, columns, lines, "-i", "0.05", watched.pid) as terminal:
@@ -615,7 +563,7 @@ class View(unittest.TestCase):
     def test_what_grows_is_marked(self):
         """With a colour, unless NO_COLOR forbids it."""
         for forbidden in (False, True):
-            with self.subTest(forbidden=forbidden), Watched() as watched:
+            with self.subTest(forbidden=forbidden), Hubs() as watched:
                 watched.ok(f"hub m {MANUAL | OBSERVABLE} 20000", "queue 0", "queue 0")
                 with Terminal(TOP, 80, 24, "-i", "0.5", watched.pid,
                               environment="NO_COLOR=1" if forbidden else "") as terminal:
@@ -632,7 +580,7 @@ class View(unittest.TestCase):
         return next((line for line in terminal.coloured_lines() if line.endswith(" grows")), None)
 
     def test_several_hubs(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
             with Terminal(TOP, 100, 30, "-i", "0.1", watched.pid) as terminal:
                 terminal.shows('hub 1 of 2: thread "one"', "tab next hub")
@@ -651,7 +599,7 @@ class View(unittest.TestCase):
                 terminal.shows("no hub opened with TIMERHUB_OBSERVABLE", "ended with 1")
 
     def test_the_process_ends(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {OBSERVABLE} 10")
             with Terminal(TOP, 80, 24, "-i", "0.1", watched.pid) as terminal:
                 terminal.shows('thread "m"')
@@ -659,7 +607,7 @@ class View(unittest.TestCase):
                 terminal.shows(f"process {watched.pid} has ended", "ended with 1")
 
     def test_interrupted(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {OBSERVABLE} 10")
             with Terminal(TOP, 80, 24, watched.pid) as terminal:
                 terminal.shows('thread "m"')
