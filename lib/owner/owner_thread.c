@@ -8,7 +8,7 @@
  * ppoll(2) instead. It runs on the CPUs and with the priority of the process's main thread,
  * whichever thread has opened the hub.
  *
- * It is tested by tests/unit/test_sleeper.c and tests/service/test_denied.c.
+ * It is tested by tests/faults/test_sleeping.c and tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: the previous pass has ended; owner_wait_pass →

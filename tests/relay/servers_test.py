@@ -18,6 +18,7 @@ too few replicas, cannot persist, or has keys of other programs.
 
 import errno
 import itertools
+import os
 import pathlib
 import signal
 import socket
