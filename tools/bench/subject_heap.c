@@ -48,19 +48,6 @@ static void heap4_set(struct heap4 *heap, uint32_t place, struct heap4_entry ent
 	heap->places[entry.timer] = place;
 }
 
-static void heap4_sift_up(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
-{
-	while (place > 0) {
-		uint32_t parent = (place - 1) / HEAP4_ARITY;
-
-		if (heap->entries[parent].deadline_ns <= entry.deadline_ns)
-			break;
-		heap4_set(heap, place, heap->entries[parent]);
-		place = parent;
-	}
-	heap4_set(heap, place, entry);
-}
-
 static uint32_t heap4_least_child(const struct heap4 *heap, uint32_t place)
 {
 	uint32_t first = place * HEAP4_ARITY + 1;
@@ -72,9 +59,20 @@ static uint32_t heap4_least_child(const struct heap4 *heap, uint32_t place)
 	return least;
 }
 
-static void heap4_sift_down(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+/* Stores an entry at a free place, or where it belongs above or below this place. */
+static void heap4_sift(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
 {
-	while (place * HEAP4_ARITY + 1 < heap->count) {
+	const uint32_t from = place;
+
+	while (place > 0) {
+		uint32_t parent = (place - 1) / HEAP4_ARITY;
+
+		if (heap->entries[parent].deadline_ns <= entry.deadline_ns)
+			break;
+		heap4_set(heap, place, heap->entries[parent]);
+		place = parent;
+	}
+	while (place >= from && place * HEAP4_ARITY + 1 < heap->count) {
 		uint32_t child = heap4_least_child(heap, place);
 
 		if (entry.deadline_ns <= heap->entries[child].deadline_ns)
@@ -85,24 +83,13 @@ static void heap4_sift_down(struct heap4 *heap, uint32_t place, struct heap4_ent
 	heap4_set(heap, place, entry);
 }
 
-static void heap4_sift(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
-{
-	if (place > 0 && entry.deadline_ns < heap->entries[(place - 1) / HEAP4_ARITY].deadline_ns)
-		heap4_sift_up(heap, place, entry);
-	else
-		heap4_sift_down(heap, place, entry);
-}
-
 /* Inserts a timer, or moves it to the new deadline. */
 static void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns)
 {
 	struct heap4_entry entry = { deadline_ns, timer };
 	uint32_t place = heap->places[timer];
 
-	if (place == UINT32_MAX)
-		heap4_sift_up(heap, heap->count++, entry);
-	else
-		heap4_sift(heap, place, entry);
+	heap4_sift(heap, place == UINT32_MAX ? heap->count++ : place, entry);
 }
 
 static void heap4_remove(struct heap4 *heap, uint32_t timer)

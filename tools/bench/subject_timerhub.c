@@ -77,9 +77,7 @@ static void hub_run(bool (*done)(void))
 	}
 }
 
-#define HUB_CALLS                                                                                  \
-	CALLS(hub_open, hub_tick, hub_arm, hub_rearm, hub_cancel, hub_run),                        \
-		.handle_bytes = sizeof(timerhub_timer)
+#define HUB_CALLS CALLS(hub_open, hub_tick, hub_arm, hub_rearm, hub_cancel, hub_run)
 
 SUBJECT(timerhub, "timerhub",
         "a hub: absolute deadlines from a cached now, one consumer in timerhub_wait",
