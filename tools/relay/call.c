@@ -80,9 +80,9 @@ void tell_error(const struct call *call, const char *what, int error, const char
 	if (!call->options->json)
 		return;
 	(void)printf("{\"result\": %d, \"error\": ", error);
-	print_text(words, strlen(words), true);
+	print_string(words);
 	(void)printf(", \"server\": ");
-	print_text(url, strlen(url), true);
+	print_string(url);
 	(void)printf("}\n");
 }
 

@@ -102,18 +102,6 @@ enum status do_put(struct call *call, char **words, int count)
 	return ask(call, words[1], NULL);
 }
 
-enum status do_cancel(struct call *call, char **words, int count)
-{
-	enum status status = begin_change(call, words[1], "cancel", "due task ready state past", 1);
-
-	(void)count;
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add_caller(call);
-	return ask(call, words[1], NULL);
-}
-
 enum status do_move(struct call *call, char **words, int count)
 {
 	const char *flags;
@@ -160,46 +148,23 @@ enum status do_done(struct call *call, char **words, int count)
 	return status == GOOD ? ask(call, words[1], NULL) : status;
 }
 
-static void print_peek(const struct reply *reply, bool json)
-{
-	static const char *const names[] = { "where", "due", "attempts", "put", "data", "entry" };
-
-	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
-}
-
-enum status do_peek(struct call *call, char **words, int count)
-{
-	(void)count;
-	begin(call, "peek", "due task ready", 1);
-	add(call, words[1]);
-	return ask(call, words[1], print_peek);
-}
-
-static bool read_count(char **words, int count, uint64_t *ret_count)
+/* Reads the COUNT behind the queue's name, if there is one. */
+static enum status read_count(char **words, int count, uint64_t *ret_count)
 {
 	*ret_count = 20;
-	return count < 2 ||
-	       (console_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX);
-}
-
-static enum status wrong_count(const char *word)
-{
-	return misused(word[0] == '-' ? OPTION_BEHIND : "COUNT must be 1 to 1000, not", word);
-}
-
-static void print_list(const struct reply *reply, bool json)
-{
-	static const char *const names[] = { "id", "due", "attempts", "put", "bytes" };
-
-	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
+	if (count < 2 ||
+	    (console_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX))
+		return GOOD;
+	return misused(words[1][0] == '-' ? OPTION_BEHIND : "COUNT must be 1 to 1000, not",
+	               words[1]);
 }
 
 enum status do_list(struct call *call, char **words, int count)
 {
 	uint64_t most;
 
-	if (!read_count(words, count, &most))
-		return wrong_count(words[1]);
+	if (read_count(words, count, &most) != GOOD)
+		return WRONG_USE;
 	begin(call, "list", "due task", 2);
 	add(call, "0");
 	bytes_number(wire_output(call->wire), most);
@@ -211,8 +176,8 @@ enum status do_dead(struct call *call, char **words, int count)
 	char name[KEYS_NAME_BYTES];
 	uint64_t most;
 
-	if (!read_count(words, count, &most))
-		return wrong_count(words[1]);
+	if (read_count(words, count, &most) != GOOD)
+		return WRONG_USE;
 	keys_name(&call->keys, name, "dead");
 	bytes_command(wire_output(call->wire), 6);
 	add(call, "XRANGE");
@@ -242,43 +207,6 @@ enum status do_pause(struct call *call, char **words, int count)
 		reply_free(reply);
 	} while (cursor[0]);
 	return say_done(call);
-}
-
-enum status do_resume(struct call *call, char **words, int count)
-{
-	(void)count;
-	begin(call, "resume", "state seats", 0);
-	return ask(call, words[0], NULL);
-}
-
-enum status do_revive(struct call *call, char **words, int count)
-{
-	enum status status =
-		begin_change(call, words[1], "revive", "dead due task state seats past", 1);
-
-	(void)count;
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add_caller(call);
-	return ask(call, words[1], NULL);
-}
-
-static void print_stat(const struct reply *reply, bool json)
-{
-	print_pairs(reply, 1, json);
-}
-
-void begin_stat(struct call *call)
-{
-	begin(call, "stat", "due task ready dead past state seats seen", 0);
-}
-
-enum status do_stat(struct call *call, char **words, int count)
-{
-	(void)count;
-	begin_stat(call);
-	return ask(call, words[0], print_stat);
 }
 
 enum status do_load(struct call *call, char **words, int count)
@@ -365,7 +293,7 @@ static void print_report_json(const struct timerhub_relay_report *report, const 
 	char words[256];
 
 	(void)printf("{\"keeps\": %" PRIu32 ", \"keeps_text\": ", report->keeps);
-	print_text(keeps, strlen(keeps), true);
+	print_string(keeps);
 	(void)printf(", \"replicas\": %" PRIu32 ", \"replicas_min\": %" PRIu32
 	             ", \"evicts\": %" PRIu32 ", \"tasks\": %" PRIu64 ", \"placed\": %" PRIu64
 	             ", \"relays\": %" PRIu64 ", \"overdue_ns\": %" PRIu64
@@ -374,14 +302,14 @@ static void print_report_json(const struct timerhub_relay_report *report, const 
 	             report->placed, report->relays, report->overdue_ns, report->round_trip_ns,
 	             report->fault ? "false" : "true");
 	if (report->fault)
-		print_text(fault, strlen(fault), true);
+		print_string(fault);
 	else
 		(void)printf("null");
 	(void)printf(", \"faults\": [");
 	for (unsigned i = 0; check_fault_text(report->faults, i); i++) {
 		write_fault(words, check_fault_text(report->faults, i), queue);
 		(void)printf("%s", i > 0 ? ", " : "");
-		print_text(words, strlen(words), true);
+		print_string(words);
 	}
 	(void)printf("]}\n");
 }

@@ -19,8 +19,7 @@ struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
 	const char *given; /* the same, or @FILE if they are in a file */
 	bool json;
-	bool is_answered; /* --help or --version was given, and is printed */
-	bool metrics;     /* option of stat: print OpenMetrics text */
+	bool metrics; /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
 	uint64_t interval_ms; /* time between two readings of `top`. 0 means 1 s. */
@@ -102,20 +101,33 @@ static inline enum status worse(enum status a, enum status b)
 
 enum status do_create(struct call *call, char **words, int count);
 enum status do_put(struct call *call, char **words, int count);
-enum status do_cancel(struct call *call, char **words, int count);
 enum status do_move(struct call *call, char **words, int count);
 enum status do_done(struct call *call, char **words, int count);
-enum status do_peek(struct call *call, char **words, int count);
 enum status do_list(struct call *call, char **words, int count);
 enum status do_dead(struct call *call, char **words, int count);
 enum status do_pause(struct call *call, char **words, int count);
-enum status do_resume(struct call *call, char **words, int count);
-enum status do_revive(struct call *call, char **words, int count);
-
-void begin_stat(struct call *call);
-enum status do_stat(struct call *call, char **words, int count);
 enum status do_load(struct call *call, char **words, int count);
 enum status do_check(struct call *call, char **words, int count);
+
+/* ---- stat.c: the reply of the function stat, which has names and values ---- */
+
+#define STAT_KEYS "due task ready dead past state seats seen"
+
+/* Encodes the call of the function. */
+void begin_stat(struct call *call);
+
+/* Reads the pair at *at, which is 0 for the first, and moves *at. False behind the last pair. */
+bool stat_next(const struct reply *reply, size_t *at, const char **ret_name,
+               const char **ret_value);
+
+/* A relay's last message, which is the value of "relay:NAME". */
+enum { RELAY_RANK, RELAY_SENT_US, RELAY_LOOKS, RELAY_BELLS, RELAY_NUMBERS };
+
+/* Returns the relay's name if the pair is one of a relay, else NULL. */
+const char *stat_relay(const char *name, const char *value, uint64_t ret_numbers[RELAY_NUMBERS]);
+
+/* Adds a pair to a histogram of lateness if it is one of its buckets. */
+void stat_add_late(const char *name, const char *value, uint64_t *buckets, unsigned count);
 
 /* ---- wait_until_empty.c, metrics.c: all servers ---- */
 
@@ -126,12 +138,13 @@ enum status do_metrics(struct call *call, char **words, int count);
 
 void print_text(const char *text, size_t len, bool json);
 
-/* The elements of a reply from index `from` on, as names and values. */
-void print_pairs(const struct reply *reply, size_t from, bool json);
+/* A string of JSON, with its quotes. */
+void print_string(const char *text);
 
-/* The same as a table, with a name for each column. */
-void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
-                bool json);
+/* The replies of these functions. */
+void print_peek(const struct reply *reply, bool json);
+void print_list(const struct reply *reply, bool json);
+void print_stat(const struct reply *reply, bool json);
 
 /* The entries of a stream. */
 void print_entries(const struct reply *reply, bool json);

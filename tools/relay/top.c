@@ -34,31 +34,25 @@ struct watched {
 	struct reply *replies[KEYS_SHARDS_MAX], *earlier[KEYS_SHARDS_MAX];
 };
 
-static void add_field(struct reading *reading, const char *name, uint64_t value)
-{
-	for (unsigned i = 0; i < FIELDS; i++) {
-		uint64_t *field = &reading->fields[i];
-
-		if (strcmp(name, field_names[i]) != 0)
-			continue;
-		if (i == NOW || i == LAG)
-			*field = value > *field ? value : *field;
-		else
-			*field += value;
-	}
-	if (strncmp(name, "late:", 5) == 0) {
-		unsigned long bucket = strtoul(name + 5, NULL, 10);
-
-		if (bucket < TIMERHUB_LATENESS_BUCKETS)
-			reading->late[bucket] += value;
-	}
-}
-
 static void add_reply(struct reading *reading, const struct reply *reply)
 {
-	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
-		add_field(reading, reply_text(reply_at(reply, i)),
-		          (uint64_t)reply_integer_at(reply, i + 1));
+	const char *name, *text;
+
+	for (size_t at = 0; stat_next(reply, &at, &name, &text);) {
+		uint64_t value = strtoull(text, NULL, 10);
+
+		stat_add_late(name, text, reading->late, TIMERHUB_LATENESS_BUCKETS);
+		for (unsigned i = 0; i < FIELDS; i++) {
+			uint64_t *field = &reading->fields[i];
+
+			if (strcmp(name, field_names[i]) != 0)
+				continue;
+			if (i == NOW || i == LAG)
+				*field = value > *field ? value : *field;
+			else
+				*field += value;
+		}
+	}
 }
 
 static enum status read_server(struct watched *watched, uint32_t shard)
@@ -131,48 +125,41 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 
 /* ---- the relays ---- */
 
-/* Its value is: rank, time of sending, polls (looks), and wake-up messages (bells). */
-static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
-                        const char *value, bool json, bool first)
+static void print_relay(const struct watched *watched, uint32_t shard, const char *name,
+                        const uint64_t *numbers, bool json, bool first)
 {
-	uint64_t numbers[4] = { 0 }, age_us;
-	char *end;
+	uint64_t age_us = since(watched->now.fields[NOW], numbers[RELAY_SENT_US]);
 
-	for (unsigned i = 0; i < 4; i++, value = end)
-		numbers[i] = strtoull(value, &end, 10);
-	age_us = since(watched->now.fields[NOW], numbers[1]);
 	if (json) {
 		(void)printf("%s{\"name\": ", first ? "" : ", ");
-		print_text(reply_text(name) + 6, reply_len(name) - 6, true);
+		print_string(name);
 		(void)printf(", \"server\": %" PRIu32 ", \"rank\": %" PRIu64
 		             ", \"age_us\": %" PRIu64 ", \"looks\": %" PRIu64
 		             ", \"bells\": %" PRIu64 "}",
-		             shard, numbers[0], age_us, numbers[2], numbers[3]);
+		             shard, numbers[RELAY_RANK], age_us, numbers[RELAY_LOOKS],
+		             numbers[RELAY_BELLS]);
 		return;
 	}
-	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[0]);
-	print_text(reply_text(name) + 6, reply_len(name) - 6, false);
-	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[2],
-	             numbers[3], (double)age_us / US_PER_S);
+	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[RELAY_RANK]);
+	print_text(name, strlen(name), false);
+	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[RELAY_LOOKS],
+	             numbers[RELAY_BELLS], (double)age_us / US_PER_S);
 }
 
 static void print_relays(const struct watched *watched, bool json)
 {
+	uint64_t numbers[RELAY_NUMBERS];
+	const char *name, *value, *relay;
 	bool first = true;
 
-	for (uint32_t shard = 0; shard < watched->call.shards; shard++) {
-		const struct reply *reply = watched->replies[shard];
-
-		for (size_t i = 1; i + 1 < reply_count(reply); i += 2) {
-			const struct reply *name = reply_at(reply, i);
-
-			if (strncmp(reply_text(name), "relay:", 6) != 0)
+	for (uint32_t shard = 0; shard < watched->call.shards; shard++)
+		for (size_t at = 0; stat_next(watched->replies[shard], &at, &name, &value);) {
+			relay = stat_relay(name, value, numbers);
+			if (!relay)
 				continue;
-			print_relay(watched, shard, name, reply_text(reply_at(reply, i + 1)), json,
-			            first);
+			print_relay(watched, shard, relay, numbers, json, first);
 			first = false;
 		}
-	}
 }
 
 /* ---- a reading ---- */

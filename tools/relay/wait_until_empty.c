@@ -11,9 +11,11 @@
 
 static uint64_t tasks_of(const struct reply *reply)
 {
-	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
-		if (strcmp(reply_text(reply_at(reply, i)), "tasks") == 0)
-			return strtoull(reply_text(reply_at(reply, i + 1)), NULL, 10);
+	const char *name, *value;
+
+	for (size_t at = 0; stat_next(reply, &at, &name, &value);)
+		if (strcmp(name, "tasks") == 0)
+			return strtoull(value, NULL, 10);
 	return 0;
 }
 

@@ -70,52 +70,32 @@ static enum status command_line(const struct options *options, char **words, int
 	return misused("there is no command named", words[0]);
 }
 
-/* Reads an option. Returns how many words it took: 0 if this is none, -1 if its value is wrong. */
-static int read_option(struct options *options, char **words)
-{
-	const struct {
-		const char *name;
-		bool *is_given;
-	} flags[] = { { "--json", &options->json },
-		      { "--metrics", &options->metrics },
-		      { "--replace", &options->replace },
-		      { "--ns", &when_in_ns } };
-	struct when when;
-
-	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (strcmp(words[0], flags[i].name) == 0)
-			return *flags[i].is_given = true;
-	if (strcmp(words[0], "--queue") == 0)
-		return (options->queue = words[1]) ? 2 : -1;
-	if (strcmp(words[0], "--key") == 0)
-		return (options->key = words[1]) ? 2 : -1;
-	if (strcmp(words[0], "--interval") != 0)
-		return 0;
-	if (!words[1] || !when_read(words[1], &when) || when.is_absolute || when.ns == WHEN_NEVER)
-		return -1;
-	options->interval_ns = when.ns;
-	return when.ns > 0 ? 2 : -1;
-}
-
 int main(int argc, char **argv)
 {
 	struct options options = { .queue = NULL };
-	int words = 0;
+	const char *interval = NULL;
+	struct console_option known[] = {
+		{ "--queue", .text = &options.queue },
+		{ "--key", .text = &options.key },
+		{ "--interval", .text = &interval },
+		{ "--json", .flag = &options.json },
+		{ "--metrics", .flag = &options.metrics },
+		{ "--replace", .flag = &options.replace },
+		{ "--ns", .flag = &when_in_ns },
+	};
+	struct when when = { .ns = 0 };
+	enum status status;
+	int words = 0, at = 1;
 
 	console_begin();
-	for (int i = 1; i < argc;) {
-		int taken = read_option(&options, argv + i);
-
-		if (taken < 0)
-			return (int)misused("the value is missing or wrong for", argv[i]);
-		if (taken == 0 && console_answer(argv[i]))
-			return console_end(GOOD, FAILED);
-		if (taken == 0 && strncmp(argv[i], "--", 2) == 0)
-			return (int)misused("there is no option named", argv[i]);
-		if (taken == 0)
-			argv[words++] = argv[i++];
-		i += taken;
-	}
+	while ((status = console_options(known, sizeof(known) / sizeof(known[0]), argv, &at)) ==
+	               GOOD &&
+	       at < argc)
+		argv[words++] = argv[at++];
 	argv[words] = NULL;
-	return console_end(command_line(&options, argv, words), FAILED);
+	if (interval && (!when_read(interval, &when) || when.is_absolute || when.ns == 0 ||
+	                 when.ns == WHEN_NEVER))
+		return (int)misused("the value is wrong for", "--interval");
+	options.interval_ns = when.ns;
+	return console_end(status == GOOD ? command_line(&options, argv, words) : status, FAILED);
 }
