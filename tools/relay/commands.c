@@ -35,100 +35,75 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 
 /* ---- commands; words[0] is the queue ---- */
 
-enum status do_create(struct call *call, char **words, int count)
+enum status do_create(struct call *call, char **words)
 {
+	struct bytes *bytes = wire_output(call->wire);
 	int result = handshake_load(call->wire, false, STEP_NS);
+	const char *queue = words[0];
+	unsigned settings = 0;
 
 	if (result == 0)
 		result = ask_time(call);
 	if (result < 0)
-		return complain(call, words[0], result);
-	for (int i = 1; i < count; i++)
-		if (!strchr(words[i], '='))
-			return misused("a setting must be NAME=VALUE, not", words[i]);
-	begin(call, "create", "ready state", 6 + 2 * (unsigned)(count - 1));
-	add(call, "until");
-	bytes_number(wire_output(call->wire), call->until_us);
-	add(call, "shards");
-	bytes_number(wire_output(call->wire), call->shards);
-	add(call, "shard");
-	bytes_number(wire_output(call->wire), call->shard);
-	for (int i = 1; i < count; i++) {
-		char *value = strchr(words[i], '=');
+		return complain(call, queue, result);
+	for (; words[1 + settings]; settings++)
+		if (!strchr(words[1 + settings], '='))
+			return misused("a setting must be NAME=VALUE, not", words[1 + settings]);
+	keys_call(&call->keys, bytes, "create", "ready state", 6 + 2 * settings);
+	bytes_text(bytes, "until");
+	bytes_number(bytes, call->until_us);
+	bytes_text(bytes, "shards");
+	bytes_number(bytes, call->shards);
+	bytes_text(bytes, "shard");
+	bytes_number(bytes, call->shard);
+	for (words++; *words; words++) {
+		const char *value = strchr(*words, '=');
 
-		*value++ = '\0';
-		add(call, words[i]);
-		add(call, value);
-		value[-1] = '='; /* restore the argument NAME=VALUE for the next server */
+		bytes_word(bytes, *words, (size_t)(value - *words));
+		bytes_text(bytes, value + 1);
 	}
-	return ask(call, words[0], NULL);
+	return ask(call, queue, NULL);
 }
 
-/* Returns 0 or the negative errno of a read. */
-static int read_input(char *data, size_t *ret_len)
-{
-	*ret_len = fread(data, 1, DATA_MAX + 1, stdin);
-	return ferror(stdin) ? -errno : 0;
-}
-
-enum status do_put(struct call *call, char **words, int count)
+enum status do_put(struct call *call, char **words)
 {
 	static char input[DATA_MAX + 1];
-	const char *data = count > 3 ? words[3] : "", *flags;
+	const char *data = words[3] ? words[3] : "", *flags;
 	size_t len = strlen(data);
 	char when[32], both[3];
-	enum status status;
-	int result = 0;
 
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
-		result = read_input(input, &len);
+		len = fread(input, 1, sizeof(input), stdin);
 	}
-	if (result < 0) {
-		tell_error(call, words[1], result, "standard input cannot be read");
+	if (data == input && ferror(stdin)) {
+		tell_error(call, words[1], -errno, "standard input cannot be read");
 		return FAILED;
 	}
-	(void)snprintf(both, sizeof(both), "%s%s", flags, call->options->replace ? "r" : "");
-	status = begin_change(call, words[1], "put", "due task state seats past", 4);
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add(call, when);
-	add(call, both);
-	bytes_word(wire_output(call->wire), data, len);
-	add_caller(call);
-	return ask(call, words[1], NULL);
+	(void)snprintf(both, sizeof(both), "%s%s", flags, options.replace ? "r" : "");
+	return change(call, words[1], "put", "due task state seats past",
+	              WORDS(words[1], when, both), data, len);
 }
 
-enum status do_move(struct call *call, char **words, int count)
+enum status do_move(struct call *call, char **words)
 {
 	const char *flags;
 	char when[32];
-	enum status status;
 
-	(void)count;
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
-	status = begin_change(call, words[1], "move", "due task ready state past seats", 3);
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add(call, when);
-	add(call, flags);
-	add_caller(call);
-	return ask(call, words[1], NULL);
+	return change(call, words[1], "move", "due task ready state past seats",
+	              WORDS(words[1], when, flags), NULL, 0);
 }
 
-enum status do_done(struct call *call, char **words, int count)
+enum status do_done(struct call *call, char **words)
 {
 	struct reply *reply = NULL;
 	enum status status;
 
-	(void)count;
-	begin(call, "peek", "due task ready", 1);
-	add(call, words[1]);
+	begin(call, "peek", "due task ready", WORDS(words[1]));
 	status = ask_reply(call, words[1], &reply);
 	if (status != GOOD)
 		return status;
@@ -137,85 +112,71 @@ enum status do_done(struct call *call, char **words, int count)
 		           "no consumer has the task; cancel withdraws it");
 		status = REFUSED;
 	} else {
-		status = begin_change(call, words[1], "done", "due task ready state past", 2);
-	}
-	if (status == GOOD) {
-		add(call, words[1]);
-		add(call, reply_text(reply_at(reply, 6)));
-		add_caller(call);
+		status = change(call, words[1], "done", "due task ready state past",
+		                WORDS(words[1], reply_text(reply_at(reply, 6))), NULL, 0);
 	}
 	reply_free(reply);
-	return status == GOOD ? ask(call, words[1], NULL) : status;
+	return status;
 }
 
 /* Reads the COUNT behind the queue's name, if there is one. */
-static enum status read_count(char **words, int count, uint64_t *ret_count)
+static enum status read_count(char **words, const char **ret_count)
 {
-	*ret_count = 20;
-	if (count < 2 ||
-	    (console_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX))
+	uint64_t count;
+
+	*ret_count = words[1] ? words[1] : "20";
+	if (console_number(*ret_count, &count) && count > 0 && count <= COUNT_MAX)
 		return GOOD;
 	return misused(words[1][0] == '-' ? OPTION_BEHIND : "COUNT must be 1 to 1000, not",
 	               words[1]);
 }
 
-enum status do_list(struct call *call, char **words, int count)
+enum status do_list(struct call *call, char **words)
 {
-	uint64_t most;
+	const char *count;
 
-	if (read_count(words, count, &most) != GOOD)
+	if (read_count(words, &count) != GOOD)
 		return WRONG_USE;
-	begin(call, "list", "due task", 2);
-	add(call, "0");
-	bytes_number(wire_output(call->wire), most);
+	begin(call, "list", "due task", WORDS("0", count));
 	return ask(call, words[0], print_list);
 }
 
-enum status do_dead(struct call *call, char **words, int count)
+enum status do_dead(struct call *call, char **words)
 {
 	char name[KEYS_NAME_BYTES];
-	uint64_t most;
+	const char *count;
 
-	if (read_count(words, count, &most) != GOOD)
+	if (read_count(words, &count) != GOOD)
 		return WRONG_USE;
 	keys_name(&call->keys, name, "dead");
-	bytes_command(wire_output(call->wire), 6);
-	add(call, "XRANGE");
-	add(call, name);
-	add(call, "-");
-	add(call, "+");
-	add(call, "COUNT");
-	bytes_number(wire_output(call->wire), most);
+	begin_plain(call, WORDS("XRANGE", name, "-", "+", "COUNT", count));
 	return ask(call, words[0], print_entries);
 }
 
-enum status do_pause(struct call *call, char **words, int count)
+enum status do_pause(struct call *call, char **words)
 {
 	char cursor[64] = "";
 
-	(void)count;
 	do {
 		struct reply *reply = NULL;
 		enum status status;
 
-		begin(call, "pause", "due task ready state", 1);
-		add(call, cursor);
+		begin(call, "pause", "due task ready state", WORDS(cursor));
 		status = ask_reply(call, words[0], &reply);
 		if (status != GOOD)
 			return status;
 		(void)snprintf(cursor, sizeof(cursor), "%s", reply_text(reply_at(reply, 1)));
 		reply_free(reply);
 	} while (cursor[0]);
-	return say_done(call);
+	return say_done();
 }
 
-enum status do_load(struct call *call, char **words, int count)
+enum status do_load(struct call *call, char **words)
 {
 	int result = handshake_load(call->wire, true, STEP_NS);
 
 	(void)words;
-	(void)count;
-	return result < 0 ? complain(call, "load", result) : say_done(call);
+	return result < 0 ? complain(call, "load", result) : say_done();
 }
 
 /* ---- check ---- */
@@ -229,9 +190,7 @@ static int repair_server(struct call *call, uint64_t *restored, uint64_t *remove
 		struct reply *reply;
 		int result;
 
-		begin(call, "repair", "due task ready dead past state seats", 2);
-		add(call, stage);
-		add(call, cursor);
+		begin(call, "repair", "due task ready dead past state seats", WORDS(stage, cursor));
 		result = handshake_call(call->wire, &reply, STEP_NS);
 		if (result < 0)
 			return result;
@@ -271,7 +230,7 @@ static enum status repair(struct call *call, const char *queue)
 	console_work_end();
 	if (result < 0)
 		return complain(call, queue, result);
-	if (!call->options->json)
+	if (!options.json)
 		(void)printf("repaired: %" PRIu64 " put back, %" PRIu64 " removed\n", restored,
 		             removed);
 	return GOOD;
@@ -314,7 +273,7 @@ static void print_report_json(const struct timerhub_relay_report *report, const 
 	(void)printf("]}\n");
 }
 
-enum status do_check(struct call *call, char **words, int count)
+enum status do_check(struct call *call, char **words)
 {
 	static const char *const keeps[] = {
 		"unknown: the server does not show its configuration",
@@ -332,7 +291,6 @@ enum status do_check(struct call *call, char **words, int count)
 	char fault[256];
 	int result;
 
-	(void)count;
 	for (uint32_t i = 0; i < call->shards && status != REFUSED; i++) {
 		enum status one = reach(call, i, NEEDS_QUEUE, words[0]);
 
@@ -341,13 +299,13 @@ enum status do_check(struct call *call, char **words, int count)
 	}
 	if (status == REFUSED || answers == 0)
 		return status;
-	if (call->options->repair && repair(call, words[0]) != GOOD)
+	if (options.repair && repair(call, words[0]) != GOOD)
 		return FAILED;
-	result = timerhub_relay_check(call->options->redis, words[0], &report);
+	result = timerhub_relay_check(options.redis, words[0], &report);
 	if (result < 0)
 		return complain(call, words[0], result);
 	write_fault(fault, report.fault ? report.fault : "none", words[0]);
-	if (call->options->json) {
+	if (options.json) {
 		print_report_json(&report, keeps[report.keeps], fault, words[0]);
 	} else {
 		(void)printf("keeps: %s\n", keeps[report.keeps]);

@@ -167,8 +167,7 @@ static void tell_of_eviction(struct served *served)
 	struct timerhub_relay_report report;
 
 	if (served->told_of_eviction ||
-	    timerhub_relay_check(served->call.options->given, served->name, &report) < 0 ||
-	    !report.evicts)
+	    timerhub_relay_check(options.given, served->name, &report) < 0 || !report.evicts)
 		return;
 	served->told_of_eviction = true;
 	tell_open(served, check_fault_text(TIMERHUB_RELAY_FAULT_EVICTS, 0), "");
@@ -215,15 +214,15 @@ static void serve(struct served *queues, int count, const struct timerhub_relay_
 	} while (true);
 }
 
-static enum status open_and_serve(const struct options *options, struct served *queues, int count)
+static enum status open_and_serve(struct served *queues, int count)
 {
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
 		.flags = TIMERHUB_RELAY_SERVE,
-		.redis = options->given, /* the library reads a file again for a new password */
-		.horizon_ns = options->horizon_ms * NS_PER_MS,
-		.grace_ns = options->grace_ms * NS_PER_MS,
-		.batch = (uint32_t)options->batch,
+		.redis = options.given, /* the library reads a file again for a new password */
+		.horizon_ns = options.horizon_ms * NS_PER_MS,
+		.grace_ns = options.grace_ms * NS_PER_MS,
+		.batch = (uint32_t)options.batch,
 		/* short, or a lost server would delay WATCHDOG=1 */
 		.timeout_ns = TRY_NS,
 	};
@@ -251,7 +250,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 	return opened == 0 && failure < 0 ? FAILED : GOOD;
 }
 
-enum status daemon_run(const struct options *options, char **queues, int count)
+enum status daemon_run(char **queues, int count)
 {
 	struct served *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
@@ -260,10 +259,10 @@ enum status daemon_run(const struct options *options, char **queues, int count)
 		return out_of_memory();
 	for (int i = 0; i < count && status == GOOD; i++) {
 		all[i].name = queues[i];
-		status = open_call(&all[i].call, options, queues[i]);
+		status = open_call(&all[i].call, queues[i]);
 	}
 	if (status == GOOD)
-		status = open_and_serve(options, all, count);
+		status = open_and_serve(all, count);
 	free(all);
 	return status;
 }

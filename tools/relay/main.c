@@ -12,6 +12,8 @@
 
 #include "tool.h"
 
+struct options options;
+
 const char console_tool[] = "timerhub-relay";
 const char console_help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
@@ -55,7 +57,7 @@ static const struct command {
 	int words_min, words_max;
 	enum where where;
 	enum needs needs;
-	enum status (*run)(struct call *call, char **words, int count);
+	enum status (*run)(struct call *call, char **words);
 	/* without `run`: the Redis function that gets the words behind the queue, and its keys */
 	const char *function, *keys;
 	bool is_change;
@@ -89,43 +91,32 @@ static const struct command metrics_command = {
 	"stat", 1, 1, OWN, NEEDS_QUEUE, .run = do_metrics,
 };
 
-static enum status run_function(const struct command *command, struct call *call, char **words,
-                                int count)
+static enum status run_function(const struct command *command, struct call *call, char **words)
 {
-	const char *what = words[count > 1];
-	unsigned arguments = (unsigned)count - 1;
-	enum status status = GOOD;
+	const char *what = words[1] ? words[1] : words[0];
+	const char *const *arguments = (const char *const *)words + 1;
 
 	if (command->is_change)
-		status = begin_change(call, what, command->function, command->keys, arguments);
-	else
-		begin(call, command->function, command->keys, arguments);
-	if (status != GOOD)
-		return status;
-	for (int i = 1; i < count; i++)
-		add(call, words[i]);
-	if (command->is_change)
-		add_caller(call);
+		return change(call, what, command->function, command->keys, arguments, NULL, 0);
+	begin(call, command->function, command->keys, arguments);
 	return ask(call, what, command->print);
 }
 
 static enum status run_at(const struct command *command, struct call *call, uint32_t shard,
-                          char **words, int count)
+                          char **words)
 {
 	enum status status =
-		reach(call, shard, command->needs, count > 0 ? words[0] : command->name);
+		reach(call, shard, command->needs, words[0] ? words[0] : command->name);
 
 	if (status != GOOD)
 		return status;
-	return (command->run ? command->run(call, words, count)
-	                     : run_function(command, call, words, count));
+	return (command->run ? command->run(call, words) : run_function(command, call, words));
 }
 
 /* With --json, several servers make one array. */
-static enum status run_at_each(const struct command *command, struct call *call, char **words,
-                               int count)
+static enum status run_at_each(const struct command *command, struct call *call, char **words)
 {
-	bool json = call->options->json, several = call->shards > 1;
+	bool json = options.json, several = call->shards > 1;
 	enum status status = GOOD;
 
 	for (uint32_t i = 0; i < call->shards; i++) {
@@ -133,43 +124,40 @@ static enum status run_at_each(const struct command *command, struct call *call,
 			(void)printf(i == 0 ? "[" : ",");
 		else if (several)
 			(void)printf("server %u\n", i);
-		status = worse(status, run_at(command, call, i, words, count));
+		status = worse(status, run_at(command, call, i, words));
 	}
 	if (several && json)
 		(void)printf("]\n");
 	return status;
 }
 
-static enum status run_at_any(const struct command *command, struct call *call, char **words,
-                              int count)
+static enum status run_at_any(const struct command *command, struct call *call, char **words)
 {
 	enum status status = REFUSED;
 
 	for (uint32_t i = 0; i < call->shards && status == REFUSED; i++) {
 		call->may_be_elsewhere = i + 1 < call->shards;
-		status = run_at(command, call, i, words, count);
+		status = run_at(command, call, i, words);
 	}
 	return status;
 }
 
-static enum status run_call(const struct command *command, struct call *call, char **words,
-                            int count)
+static enum status run_call(const struct command *command, struct call *call, char **words)
 {
 	switch (command->where) {
 	case BY_ID:
-		return run_at(command, call, keys_shard(words[1], call->shards), words, count);
+		return run_at(command, call, keys_shard(words[1], call->shards), words);
 	case EACH:
-		return run_at_each(command, call, words, count);
+		return run_at_each(command, call, words);
 	case ANY:
-		return run_at_any(command, call, words, count);
+		return run_at_any(command, call, words);
 	default:
-		return command->run(call, words, count);
+		return command->run(call, words);
 	}
 }
 
 /* ---- options ---- */
 
-static struct options options;
 static struct console_option known[] = {
 	{ "--redis", .text = &options.redis },
 	{ "--json", .flag = &options.json },
@@ -255,14 +243,14 @@ static enum status run_with(const struct command *command, char **words, int cou
 				return misused(OPTION_BEHIND, words[i]);
 		return misused("wrong number of arguments for", command->name);
 	}
-	status = open_call(&call, &options, count > 0 ? words[0] : "any");
+	status = open_call(&call, count > 0 ? words[0] : "any");
 	/* In a cluster the functions are loaded where a queue is. */
 	for (uint32_t i = 0; status == GOOD && count == 0 && i < call.shards; i++)
 		if (call.addresses[i].cluster)
 			status = misused("a cluster has the functions where a queue is: load QUEUE",
 			                 NULL);
 	if (status == GOOD)
-		status = run_call(command, &call, words, count);
+		status = run_call(command, &call, words);
 	close_call(&call);
 	return status;
 }
@@ -302,7 +290,7 @@ static enum status run(char **words, int count)
 		return run_command(command, words + at, count - at);
 	if (at == count)
 		return misused("at least one QUEUE must follow", command);
-	return (command[0] == 'r' ? daemon_run : top_run)(&options, words + at, count - at);
+	return (command[0] == 'r' ? daemon_run : top_run)(words + at, count - at);
 }
 
 int main(int argc, char **argv)

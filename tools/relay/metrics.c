@@ -178,12 +178,11 @@ static enum status ask_server(struct call *call, uint32_t server, const char *qu
 }
 
 /* A server that fails hides none of the others, or the alarm for it would vanish with them. */
-enum status do_metrics(struct call *call, char **words, int count)
+enum status do_metrics(struct call *call, char **words)
 {
 	struct told told = { .count = call->shards };
 	enum status status = GOOD, printed;
 
-	(void)count;
 	for (uint32_t i = 0; i < told.count; i++)
 		status = worse(status, ask_server(call, i, words[0], &told));
 	printed = status == REFUSED ? GOOD : print_told(&told);

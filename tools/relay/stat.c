@@ -7,7 +7,7 @@
 
 void begin_stat(struct call *call)
 {
-	begin(call, "stat", STAT_KEYS, 0);
+	begin(call, "stat", STAT_KEYS, (const char *const[]){ NULL });
 }
 
 bool stat_next(const struct reply *reply, size_t *at, const char **ret_name, const char **ret_value)

@@ -194,11 +194,11 @@ static void print_plain(const struct watched *watched)
 	print_relays(watched, false);
 }
 
-static enum status read_all(const struct options *options, struct watched *all, int count)
+static enum status read_all(struct watched *all, int count)
 {
 	enum status status = GOOD;
 
-	if (!options->json && isatty(STDOUT_FILENO))
+	if (!options.json && isatty(STDOUT_FILENO))
 		(void)fputs("\033[H\033[J", stdout); /* clear the screen, begin at its top */
 	for (int i = 0; i < count; i++) {
 		enum status one = read_queue(&all[i]);
@@ -206,7 +206,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 		status = worse(status, one);
 		if (one != GOOD && all[i].now.fields[NOW] == 0)
 			continue; /* no server has answered */
-		if (options->json)
+		if (options.json)
 			print_json(&all[i]);
 		else
 			print_plain(&all[i]);
@@ -215,9 +215,9 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	return status;
 }
 
-enum status top_run(const struct options *options, char **queues, int count)
+enum status top_run(char **queues, int count)
 {
-	uint64_t ms = options->interval_ms > 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
+	uint64_t ms = options.interval_ms > 0 ? options.interval_ms : INTERVAL_DEFAULT_MS;
 	struct timespec interval = timespec_of(ms * NS_PER_MS);
 	struct watched *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
@@ -227,12 +227,12 @@ enum status top_run(const struct options *options, char **queues, int count)
 		return out_of_memory();
 	for (int i = 0; i < count && status == GOOD; i++) {
 		all[i].name = queues[i];
-		status = open_call(&all[i].call, options, queues[i]);
+		status = open_call(&all[i].call, queues[i]);
 	}
 	opened = status == GOOD;
 	for (uint64_t i = 1; opened; i++) {
-		status = read_all(options, all, count);
-		if (i == options->count || ferror(stdout))
+		status = read_all(all, count);
+		if (i == options.count || ferror(stdout))
 			break;
 		(void)nanosleep(&interval, NULL);
 	}

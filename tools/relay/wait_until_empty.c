@@ -44,13 +44,12 @@ static enum status count_tasks(struct call *call, const char *queue, enum status
 	return all;
 }
 
-enum status do_drain(struct call *call, char **words, int count)
+enum status do_drain(struct call *call, char **words)
 {
 	static const struct timespec interval = { .tv_nsec = INTERVAL_NS };
 	enum status servers[KEYS_SHARDS_MAX] = { GOOD }, status;
 	uint64_t tasks;
 
-	(void)count;
 	console_work_begin("drain");
 	for (;;) {
 		status = count_tasks(call, words[0], servers, &tasks);
@@ -60,5 +59,5 @@ enum status do_drain(struct call *call, char **words, int count)
 		(void)nanosleep(&interval, NULL);
 	}
 	console_work_end();
-	return status == GOOD ? say_done(call) : status;
+	return status == GOOD ? say_done() : status;
 }
