@@ -39,7 +39,6 @@ struct subject_setup {
 
 struct subject {
 	const char *name;
-	const char *how;     /* one line that says how the service is used */
 	unsigned can;        /* TIMERS and the other flags */
 	uint32_t timers_max; /* most timers; 0: no limit */
 	void (*open)(const struct subject_setup *setup);
@@ -58,10 +57,10 @@ struct subject {
 };
 
 /* Defines a subject and adds it to the list, with the calls that nearly all have. */
-#define SUBJECT(identifier, its_name, says, flags, ...)                                            \
-	static const struct subject subject_##identifier = {                                       \
-		.name = its_name, .how = says, .can = flags, __VA_ARGS__                           \
-	};                                                                                         \
+#define SUBJECT(identifier, its_name, flags, ...)                                                  \
+	static const struct subject subject_##identifier = { .name = its_name,                     \
+		                                             .can = flags,                         \
+		                                             __VA_ARGS__ };                        \
 	__attribute__((constructor)) static void subject_add_##identifier(void)                    \
 	{                                                                                          \
 		subject_add(&subject_##identifier);                                                \

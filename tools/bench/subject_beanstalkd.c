@@ -121,7 +121,5 @@ static int beanstalkd_finish(void)
 	return ask(request, (size_t)bytes, "DELETED", 0, answer);
 }
 
-SUBJECT(beanstalkd, "beanstalkd",
-        "put, reserve, delete, with -f 0, a Unix connection for each thread",
-        DURABLE | FINISHES | CROSS, .open = beanstalkd_open, .arm = beanstalkd_arm,
-        .finish = beanstalkd_finish)
+SUBJECT(beanstalkd, "beanstalkd", DURABLE | FINISHES | CROSS, .open = beanstalkd_open,
+        .arm = beanstalkd_arm, .finish = beanstalkd_finish)

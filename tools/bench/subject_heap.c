@@ -208,9 +208,7 @@ static void heap_run(bool (*done)(void))
 		(void)poll(NULL, 0, 100);
 }
 
-SUBJECT(heap, "heap",
-        "a 4-ary heap under a mutex, and a thread that only an earlier deadline wakes",
-        TIMERS | CROSS | OWNER | SERVES_ITSELF | SERVER | LATE,
+SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVES_ITSELF | SERVER | LATE,
         CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run))
 
 /* ---- one event loop's heap ---- */
@@ -267,8 +265,7 @@ static void loop_run(bool (*done)(void))
 			loop_wait();
 }
 
-SUBJECT(heap_loop, "heap-loop", "a 4-ary heap in its own loop's thread, with one timerfd in epoll",
-        TIMERS | SERVER | LATE,
+SUBJECT(heap_loop, "heap-loop", TIMERS | SERVER | LATE,
         CALLS(loop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, loop_run))
 
 /* ---- the floor of a hop ---- */
@@ -316,5 +313,5 @@ static void hop_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(hop, "hop", "a thread that spins until a deadline, and writes another's eventfd", LATE,
+SUBJECT(hop, "hop", LATE,
         CALLS(hop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, hop_run))

@@ -52,8 +52,8 @@ static int store_finish(void)
 	return result < 0 ? result : timerhub_store_done(store, &task);
 }
 
-SUBJECT(store, "store", "put, take, done, each call until it is on disk",
-        DURABLE | FINISHES | CROSS, .open = store_open, .arm = store_arm, .finish = store_finish)
+SUBJECT(store, "store", DURABLE | FINISHES | CROSS, .open = store_open, .arm = store_arm,
+        .finish = store_finish)
 
 /* ---- sqlite ---- */
 
@@ -109,5 +109,4 @@ static int sqlite_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-SUBJECT(sqlite, "sqlite", "a loop of INSERTs, with a COMMIT for as many as the others have threads",
-        DURABLE | ALONE, .open = sqlite_open, .arm = sqlite_arm)
+SUBJECT(sqlite, "sqlite", DURABLE | ALONE, .open = sqlite_open, .arm = sqlite_arm)

@@ -24,7 +24,6 @@ typedef void workload_measure(const struct run *run, struct result *result);
 
 struct workload {
 	const char *name;
-	const char *what;    /* describes one operation */
 	unsigned needs;      /* flags of the subjects that it measures */
 	uint32_t timers[5];  /* numbers of timers; ends with 0 */
 	uint32_t threads[4]; /* the same; EACH_CPU: 1, 2, 4 ... up to two less than the CPUs */
