@@ -58,7 +58,7 @@ struct client {
 };
 
 static uint32_t connections = 10000;
-static uint64_t duration_ns = 20 * S, idle_ns = 3 * S, start_ns, random_state;
+static uint64_t duration_ns = 20 * S, idle_ns = 3 * S, start_ns;
 static const char *top; /* timerhub-top, for the hint to watch the server; or NULL */
 
 static struct client *clients;
@@ -95,15 +95,10 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * S + (uint64_t)time.tv_nsec;
 }
 
-/* Returns a uniform random number in [low, high), by splitmix64 (Steele, Lea, Flood 2014). */
+/* Returns a random number in [low, high). */
 static uint64_t pick(uint64_t low, uint64_t high)
 {
-	uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	z ^= z >> 31;
-	return high > low ? low + z % (high - low) : low;
+	return high > low ? low + (uint64_t)(drand48() * (double)(high - low)) : low;
 }
 
 static void watch(int fd, uint32_t number)
@@ -475,11 +470,9 @@ static void raise_file_limit(void)
 static uint64_t number(const char *text, uint64_t min, uint64_t max)
 {
 	char *end;
-	uint64_t value;
+	const uint64_t value = strtoull(text, &end, 10);
 
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno == 0 && end != text && *end == '\0' && value >= min && value <= max)
+	if (end != text && *end == '\0' && value >= min && value <= max)
 		return value;
 	fprintf(stderr, "heartbeat_load: not a number from %" PRIu64 " to %" PRIu64 ": %s\n", min,
 	        max, text);
@@ -490,7 +483,6 @@ static void parse(int argc, char **argv)
 {
 	int option;
 
-	random_state = now();
 	while ((option = getopt(argc, argv, "+n:d:t:w:")) >= 0) {
 		if (option == 'n')
 			connections = (uint32_t)number(optarg, 1, CLIENTS_MAX);
@@ -519,6 +511,7 @@ int main(int argc, char **argv)
 	bool ended_early;
 
 	parse(argc, argv);
+	srand48((long)now());
 	raise_file_limit();
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	clients = calloc(connections, sizeof(*clients));

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <metrics/openmetrics.h>
 
@@ -73,12 +72,11 @@ struct told {
 static void add_number(struct text *text, const struct number *number, const struct reply *reply,
                        const char *labels)
 {
-	const char *name, *value;
+	const char *value = stat_value(reply, number->field);
 
-	for (size_t at = 0; stat_next(reply, &at, &name, &value);)
-		if (strcmp(name, number->field) == 0)
-			metrics_add_sample(text, &number->family, labels, strtoull(value, NULL, 10),
-			                   number->decimals);
+	if (value)
+		metrics_add_sample(text, &number->family, labels, strtoull(value, NULL, 10),
+		                   number->decimals);
 }
 
 static void add_lateness(struct text *text, const struct reply *reply, const char *labels)
@@ -164,17 +162,13 @@ static enum status ask_server(struct call *call, uint32_t server, const char *qu
                               struct told *told)
 {
 	struct text labels = { .buffer = told->labels[server], .bytes = LABELS_BYTES };
-	enum status status = reach(call, server, NEEDS_QUEUE, queue);
 	char number[16];
 
 	(void)snprintf(number, sizeof(number), "%" PRIu32, server);
 	metrics_add_label(&labels, "queue", queue);
 	metrics_add_label(&labels, "server", number);
 	text_end(&labels);
-	if (status != GOOD)
-		return status;
-	begin_stat(call);
-	return ask_reply(call, queue, &told->replies[server]);
+	return ask_stat(call, server, queue, &told->replies[server]);
 }
 
 /* A server that fails hides none of the others, or the alarm for it would vanish with them. */

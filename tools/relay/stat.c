@@ -10,6 +10,26 @@ void begin_stat(struct call *call)
 	begin(call, "stat", STAT_KEYS, (const char *const[]){ NULL });
 }
 
+enum status ask_stat(struct call *call, uint32_t shard, const char *queue, struct reply **ret_reply)
+{
+	enum status status = reach(call, shard, NEEDS_QUEUE, queue);
+
+	if (status != GOOD)
+		return status;
+	begin_stat(call);
+	return ask_reply(call, queue, ret_reply);
+}
+
+const char *stat_value(const struct reply *reply, const char *name)
+{
+	const char *its, *value;
+
+	for (size_t at = 0; stat_next(reply, &at, &its, &value);)
+		if (strcmp(its, name) == 0)
+			return value;
+	return NULL;
+}
+
 bool stat_next(const struct reply *reply, size_t *at, const char **ret_name, const char **ret_value)
 {
 	if (*at + 2 >= reply_count(reply))

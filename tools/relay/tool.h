@@ -118,6 +118,13 @@ enum status do_check(struct call *call, char **words);
 /* Encodes the call of the function. */
 void begin_stat(struct call *call);
 
+/* Connects to a server and calls the function, as reach() and ask_reply() do. */
+enum status ask_stat(struct call *call, uint32_t shard, const char *queue,
+                     struct reply **ret_reply);
+
+/* Returns the value of this name, or NULL. */
+const char *stat_value(const struct reply *reply, const char *name);
+
 /* Reads the pair at *at, which is 0 for the first, and moves *at. False behind the last pair. */
 bool stat_next(const struct reply *reply, size_t *at, const char **ret_name,
                const char **ret_value);

@@ -2,41 +2,28 @@
 /* The command `drain`, for users who are about to stop the last worker. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tool.h"
 
 #define INTERVAL_NS 250000000
 
-static uint64_t tasks_of(const struct reply *reply)
-{
-	const char *name, *value;
-
-	for (size_t at = 0; stat_next(reply, &at, &name, &value);)
-		if (strcmp(name, "tasks") == 0)
-			return strtoull(value, NULL, 10);
-	return 0;
-}
-
 /* A server that fails is named once and left out from then on; its status is kept. */
 static enum status count_tasks(struct call *call, const char *queue, enum status *servers,
                                uint64_t *ret_tasks)
 {
 	enum status all = GOOD;
+	const char *tasks;
 
 	*ret_tasks = 0;
 	for (uint32_t i = 0; i < call->shards; i++) {
 		struct reply *reply;
 
 		if (servers[i] == GOOD)
-			servers[i] = reach(call, i, NEEDS_QUEUE, queue);
+			servers[i] = ask_stat(call, i, queue, &reply);
 		if (servers[i] == GOOD) {
-			begin_stat(call);
-			servers[i] = ask_reply(call, queue, &reply);
-		}
-		if (servers[i] == GOOD) {
-			*ret_tasks += tasks_of(reply);
+			tasks = stat_value(reply, "tasks");
+			*ret_tasks += tasks ? strtoull(tasks, NULL, 10) : 0;
 			reply_free(reply);
 		}
 		all = worse(all, servers[i]);
