@@ -17,7 +17,7 @@ script_answer() {
 			exit 0
 			;;
 		--version | -V)
-			echo "$(basename "$0") $(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")"
+			sed -n "s/^  version: '\(.*\)',$/$(basename "$0") \1/p" "$root/meson.build"
 			exit 0
 			;;
 		esac

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures a loop of timerhub_loop.h without a hub; with one, its timeouts cost the same. Each timer
- * is a timeout in the record of its connection, and tick() is a turn of the loop, which waits on the
- * loop's descriptor.
+ * Measures a loop of timerhub_loop.h without a hub; with one, its timeouts cost the same. Each
+ * timer is a timeout in the record of its connection, and tick() is a turn of the loop, which waits
+ * on the loop's descriptor.
  */
 #include <poll.h>
 
