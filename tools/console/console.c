@@ -129,6 +129,14 @@ bool console_number(const char *text, uint64_t *ret_number)
 	return errno == 0 && *end == '\0';
 }
 
+const char *console_input(size_t *ret_length)
+{
+	static char data[(1 << 20) + 1];
+
+	*ret_length = fread(data, 1, sizeof(data), stdin);
+	return ferror(stdin) ? NULL : data;
+}
+
 static bool has_colours(FILE *stream)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");

@@ -49,6 +49,9 @@ enum status misused(const char *reason, const char *word);
 /* False if the text is not an unsigned number in decimal. */
 bool console_number(const char *text, uint64_t *ret_number);
 
+/* Reads standard input to its end, or one byte more than the MiB that a task holds. NULL: errno. */
+const char *console_input(size_t *ret_length);
+
 enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };
 
 /* The escape sequence, or "" on a dumb or no terminal, and with NO_COLOR. */

@@ -13,7 +13,6 @@
 #include "tool.h"
 
 #define COUNT_MAX 1000u
-#define DATA_MAX ((size_t)1 << 20)
 
 /*
  * Convert WHEN to the form of the Redis functions, rounded up so that no task is early. *ret_flags:
@@ -67,18 +66,15 @@ enum status do_create(struct call *call, char **words)
 
 enum status do_put(struct call *call, char **words)
 {
-	static char input[DATA_MAX + 1];
 	const char *data = words[3] ? words[3] : "", *flags;
 	size_t len = strlen(data);
 	char when[32], both[3];
 
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
-	if (strcmp(data, "-") == 0) {
-		data = input;
-		len = fread(input, 1, sizeof(input), stdin);
-	}
-	if (data == input && ferror(stdin)) {
+	if (strcmp(data, "-") == 0)
+		data = console_input(&len);
+	if (!data) {
 		tell_error(call, words[1], -errno, "standard input cannot be read");
 		return FAILED;
 	}

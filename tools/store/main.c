@@ -7,6 +7,8 @@
 
 #include "tool.h"
 
+struct options options;
+
 const char console_tool[] = "timerhub-store";
 const char console_help[] =
 	"usage: timerhub-store [OPTION...] COMMAND FILE [ARGUMENT...]\n"
@@ -46,7 +48,7 @@ enum status tool_complain(const char *what, int error)
 static const struct command {
 	const char *name;
 	int words_min, words_max; /* how many arguments it takes, with the file */
-	enum status (*run)(const struct options *options, char **arguments);
+	enum status (*run)(char **arguments);
 } commands[] = {
 	{ "put", 2, 3, tool_put },   { "list", 1, 2, tool_list },
 	{ "show", 2, 2, tool_show }, { "cancel", 2, 2, tool_cancel },
@@ -54,7 +56,7 @@ static const struct command {
 	{ "stat", 1, 1, tool_stat }, { "check", 1, 1, tool_check },
 };
 
-static enum status command_line(const struct options *options, char **words, int count)
+static enum status command_line(char **words, int count)
 {
 	if (count == 0)
 		return misused("the command is missing", NULL);
@@ -65,14 +67,13 @@ static enum status command_line(const struct options *options, char **words, int
 			continue;
 		if (count - 1 < command->words_min || count - 1 > command->words_max)
 			return misused("wrong number of arguments for", words[0]);
-		return command->run(options, words + 1);
+		return command->run(words + 1);
 	}
 	return misused("there is no command named", words[0]);
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = { .queue = NULL };
 	const char *interval = NULL;
 	struct console_option known[] = {
 		{ "--queue", .text = &options.queue },
@@ -97,5 +98,5 @@ int main(int argc, char **argv)
 	                 when.ns == WHEN_NEVER))
 		return (int)misused("the value is wrong for", "--interval");
 	options.interval_ns = when.ns;
-	return console_end(status == GOOD ? command_line(&options, argv, words) : status, FAILED);
+	return console_end(status == GOOD ? command_line(argv, words) : status, FAILED);
 }
