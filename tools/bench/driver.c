@@ -57,8 +57,7 @@ void driver_open(const struct run *run, const struct subject_setup *wanted)
 	opened->open(&setup);
 	if (setup.records && !records.base)
 		records_open(&setup, 0);
-	if (setup.cross && (opened->can & SERVES_ITSELF) == 0 &&
-	    pthread_create(&consumer, NULL, driver_consume, NULL) != 0)
+	if (setup.cross && pthread_create(&consumer, NULL, driver_consume, NULL) != 0)
 		subject_fail("pthread_create", 0);
 }
 

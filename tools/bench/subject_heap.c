@@ -7,7 +7,6 @@
  * another: one spins until each deadline and writes an eventfd, on which the other waits in epoll.
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -143,14 +142,13 @@ static void heap_sleep(uint64_t until_ns)
 	asleep_until_ns = 0;
 }
 
-static void *heap_owner(void *argument)
+static void heap_run(bool (*done)(void))
 {
 	uint32_t timers[HEAP_BATCH];
 
-	(void)argument;
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	(void)pthread_mutex_lock(&mutex);
-	for (;;) {
+	while (!done()) {
 		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
 
 		if (taken > 0) {
@@ -162,20 +160,17 @@ static void *heap_owner(void *argument)
 			heap_sleep(heap4_next_ns(&heap));
 		}
 	}
-	return NULL;
+	(void)pthread_mutex_unlock(&mutex);
 }
 
 static void heap_open(const struct subject_setup *setup)
 {
 	pthread_condattr_t attributes;
-	pthread_t owner;
 
 	(void)pthread_condattr_init(&attributes);
 	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&earlier, &attributes);
 	heap4_open(&heap, setup->timers + 1);
-	if (pthread_create(&owner, NULL, heap_owner, NULL) != 0)
-		subject_fail("pthread_create", EAGAIN);
 }
 
 static int heap_arm(uint32_t timer, uint64_t delay_ns)
@@ -201,14 +196,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/* The owner makes the callbacks, so this only waits. */
-static void heap_run(bool (*done)(void))
-{
-	while (!done())
-		(void)poll(NULL, 0, 100);
-}
-
-SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVES_ITSELF | SERVER | LATE,
+SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVER | LATE,
         CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run))
 
 /* ---- one event loop's heap ---- */
