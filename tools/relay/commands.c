@@ -233,40 +233,57 @@ static enum status repair(struct call *call, const char *queue)
 }
 
 /* The library's advice to run a relay, which ends the text, lacks the queue's name. */
-static void write_fault(char words[256], const char *fault, const char *queue)
+static void print_fault(const char *fault, const char *queue)
 {
 	const size_t len = strlen(fault);
 	const bool advises = len > 4 && strcmp(fault + len - 4, " run") == 0;
 
-	(void)snprintf(words, 256, "%.180s%s%.64s", fault, advises ? " " : "",
-	               advises ? queue : "");
+	(void)printf("%s%s%s", fault, advises ? " " : "", advises ? queue : "");
 }
 
 static void print_report_json(const struct timerhub_relay_report *report, const char *keeps,
-                              const char *fault, const char *queue)
+                              const char *queue)
 {
-	char words[256];
+	const char *quote = report->fault ? "\"" : "";
 
 	(void)printf("{\"keeps\": %" PRIu32 ", \"keeps_text\": ", report->keeps);
 	print_string(keeps);
 	(void)printf(", \"replicas\": %" PRIu32 ", \"replicas_min\": %" PRIu32
 	             ", \"evicts\": %" PRIu32 ", \"tasks\": %" PRIu64 ", \"placed\": %" PRIu64
 	             ", \"relays\": %" PRIu64 ", \"overdue_ns\": %" PRIu64
-	             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s, \"fault\": ",
+	             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s, \"fault\": %s",
 	             report->replicas, report->replicas_min, report->evicts, report->tasks,
 	             report->placed, report->relays, report->overdue_ns, report->round_trip_ns,
-	             report->fault ? "false" : "true");
-	if (report->fault)
-		print_string(fault);
-	else
-		(void)printf("null");
-	(void)printf(", \"faults\": [");
+	             report->fault ? "false" : "true", quote);
+	print_fault(report->fault ? report->fault : "null", queue);
+	(void)printf("%s, \"faults\": [", quote);
 	for (unsigned i = 0; check_fault_text(report->faults, i); i++) {
-		write_fault(words, check_fault_text(report->faults, i), queue);
-		(void)printf("%s", i > 0 ? ", " : "");
-		print_string(words);
+		(void)printf("%s\"", i > 0 ? ", " : "");
+		print_fault(check_fault_text(report->faults, i), queue);
+		(void)printf("\"");
 	}
 	(void)printf("]}\n");
+}
+
+static void print_report(const struct timerhub_relay_report *report, const char *keeps,
+                         const char *queue)
+{
+	const char *fault = report->fault ? report->fault : "none";
+
+	(void)printf("keeps: %s\nreplicas: %" PRIu32 ", at least %" PRIu32
+	             "; a failover to a replica loses the last changes\n"
+	             "tasks: %" PRIu64 "; the first waiting task is overdue by %" PRIu64 " ms\n"
+	             "relays: %" PRIu64 "\nround trip: %" PRIu64
+	             " us; --grace should be at least 4 round trips\n",
+	             keeps, report->replicas, report->replicas_min, report->tasks,
+	             report->overdue_ns / NS_PER_MS, report->relays,
+	             report->round_trip_ns / NS_PER_US);
+	for (unsigned i = 0; fault; fault = check_fault_text(report->faults, ++i)) {
+		(void)printf("fault: %s",
+		             console_colour(stdout, report->fault ? CONSOLE_BAD : CONSOLE_GOOD));
+		print_fault(fault, queue);
+		(void)printf("%s\n", console_colour(stdout, CONSOLE_PLAIN));
+	}
 }
 
 enum status do_check(struct call *call, char **words)
@@ -284,7 +301,6 @@ enum status do_check(struct call *call, char **words)
 	struct timerhub_relay_report report;
 	enum status status = GOOD;
 	uint32_t answers = 0;
-	char fault[256];
 	int result;
 
 	for (uint32_t i = 0; i < call->shards && status != REFUSED; i++) {
@@ -300,29 +316,6 @@ enum status do_check(struct call *call, char **words)
 	result = timerhub_relay_check(options.redis, words[0], &report);
 	if (result < 0)
 		return complain(call, words[0], result);
-	write_fault(fault, report.fault ? report.fault : "none", words[0]);
-	if (options.json) {
-		print_report_json(&report, keeps[report.keeps], fault, words[0]);
-	} else {
-		(void)printf("keeps: %s\n", keeps[report.keeps]);
-		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; a failover to a replica "
-		             "loses the last changes\n",
-		             report.replicas, report.replicas_min);
-		(void)printf("tasks: %" PRIu64 "; the first waiting task is overdue by %" PRIu64
-		             " ms\n",
-		             report.tasks, report.overdue_ns / 1000000);
-		(void)printf("relays: %" PRIu64 "\n", report.relays);
-		(void)printf("round trip: %" PRIu64
-		             " us; --grace should be at least 4 round trips\n",
-		             report.round_trip_ns / 1000);
-		for (unsigned i = 0; i == 0 || check_fault_text(report.faults, i); i++) {
-			if (i > 0)
-				write_fault(fault, check_fault_text(report.faults, i), words[0]);
-			(void)printf(
-				"fault: %s%s%s\n",
-				console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
-				fault, console_colour(stdout, CONSOLE_PLAIN));
-		}
-	}
+	(options.json ? print_report_json : print_report)(&report, keeps[report.keeps], words[0]);
 	return worse(status, report.fault ? REFUSED : GOOD);
 }
