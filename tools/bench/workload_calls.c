@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures calls. Timers expire in "busy" only. Each caller is a thread that repeats the same work
- * with timers of its own; in a turn, which each workload defines, it caches the time and makes
- * about 64 calls.
+ * Measures calls, until the service has applied all. Timers expire in "busy" only. Each caller is a
+ * thread that repeats the same work with timers of its own; in a turn, which each workload defines,
+ * it caches the time and makes about 64 calls.
  *
  * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "churn", it
  * cancels one, and arms it for one to two minutes.
@@ -13,8 +13,8 @@
  * choose a message are in every subject's result.
  *
  * In "busy", callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
- * timers and a consumer takes the events, and the time lasts until the owner has applied all calls.
- * A caller uses its timers in turn: nearly always one has ended before its next use.
+ * timers and a consumer takes the events. A caller uses its timers in turn: nearly always one has
+ * ended before its next use.
  */
 #include "clocks.h"
 #include "driver.h"
@@ -49,7 +49,6 @@ struct calls {
 	uint64_t from_ns, to_ns; /* bounds of the first delays; 0: none is armed before the turns */
 	uint32_t requests;       /* number of requests of each caller */
 	uint32_t spare;          /* as in struct subject_setup */
-	bool until_applied;      /* the wall time lasts until the service has applied all calls */
 };
 
 static const struct calls *calls;
@@ -102,7 +101,7 @@ static void callers_open(const struct run *run)
 		.records = calls->requests > 0,
 	};
 
-	cross = run->threads > 1 || calls->until_applied || (run->subject->can & OWNER) != 0;
+	cross = run->threads > 1 || calls->spare > 0 || (run->subject->can & OWNER) != 0;
 	setup.cross = cross;
 	driver_open(run, &setup);
 	for (unsigned i = 0; i < run->threads; i++)
@@ -138,7 +137,7 @@ static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 static void callers_measure(const struct run *run, struct result *result,
                             const struct calls *wanted)
 {
-	uint64_t done_ns, ops = 0;
+	uint64_t ops = 0;
 	struct meter meter;
 
 	calls = wanted;
@@ -147,13 +146,10 @@ static void callers_measure(const struct run *run, struct result *result,
 	driver_settle();
 	meter = meter_start();
 	meter.start_ns = callers_run(run, MEASURE_NS);
-	done_ns = now_ns();
 	driver_settle();
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += callers[i].ops;
 	meter_stop(&meter, result, ops);
-	if (!calls->until_applied)
-		result->figures[WALL_NS] = (double)(done_ns - meter.start_ns) / (double)ops;
 }
 
 /* ---- turns ---- */
@@ -283,4 +279,4 @@ static unsigned busy_turn(struct caller *caller)
 MEASURE(refresh, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)
 MEASURE(churn, .from_ns = MINUTE_NS, .to_ns = 2 * MINUTE_NS)
 MEASURE(server, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .requests = IN_FLIGHT)
-MEASURE(busy, .spare = BUSY_LIVE_MAX, .until_applied = true)
+MEASURE(busy, .spare = BUSY_LIVE_MAX)
