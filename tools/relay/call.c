@@ -365,8 +365,7 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 	return status;
 }
 
-enum status ask(struct call *call, const char *what,
-                void (*print)(const struct reply *reply, bool json))
+enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply))
 {
 	struct reply *reply = NULL;
 	enum status status = ask_reply(call, what, &reply);
@@ -374,7 +373,7 @@ enum status ask(struct call *call, const char *what,
 	if (status != GOOD)
 		return status;
 	if (print)
-		print(reply, options.json);
+		print(reply);
 	else
 		status = say_done();
 	reply_free(reply);

@@ -61,7 +61,7 @@ static const struct command {
 	/* without `run`: the Redis function that gets the words behind the queue, and its keys */
 	const char *function, *keys;
 	bool is_change;
-	void (*print)(const struct reply *reply, bool json);
+	void (*print)(const struct reply *reply);
 } commands[] = {
 	{ "create", 1, 1000, EACH, NEEDS_NOTHING, .run = do_create },
 	{ "set", 2, 1000, EACH, NEEDS_KEYS, .run = do_create },

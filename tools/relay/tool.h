@@ -81,8 +81,7 @@ enum status change(struct call *call, const char *what, const char *function, co
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
 /* Without `print`: say_done(). */
-enum status ask(struct call *call, const char *what,
-                void (*print)(const struct reply *reply, bool json));
+enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply));
 
 /* For a command that prints nothing itself: with --json, a result of 0. */
 enum status say_done(void);
@@ -145,17 +144,17 @@ enum status do_metrics(struct call *call, char **words);
 
 /* ---- print.c: to standard output ---- */
 
-void print_text(const char *text, size_t len, bool json);
+void print_text(const char *text, size_t len);
 
-/* A string of JSON, with its quotes. */
+/* The same to the zero byte. With --json these are strings with their quotes. */
 void print_string(const char *text);
 
 /* The replies of these functions. */
-void print_peek(const struct reply *reply, bool json);
-void print_list(const struct reply *reply, bool json);
-void print_stat(const struct reply *reply, bool json);
+void print_peek(const struct reply *reply);
+void print_list(const struct reply *reply);
+void print_stat(const struct reply *reply);
 
 /* The entries of a stream. */
-void print_entries(const struct reply *reply, bool json);
+void print_entries(const struct reply *reply);
 
 #endif

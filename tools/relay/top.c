@@ -126,11 +126,11 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 /* ---- the relays ---- */
 
 static void print_relay(const struct watched *watched, uint32_t shard, const char *name,
-                        const uint64_t *numbers, bool json, bool first)
+                        const uint64_t *numbers, bool first)
 {
 	uint64_t age_us = since(watched->now.fields[NOW], numbers[RELAY_SENT_US]);
 
-	if (json) {
+	if (options.json) {
 		(void)printf("%s{\"name\": ", first ? "" : ", ");
 		print_string(name);
 		(void)printf(", \"server\": %" PRIu32 ", \"rank\": %" PRIu64
@@ -141,12 +141,12 @@ static void print_relay(const struct watched *watched, uint32_t shard, const cha
 		return;
 	}
 	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[RELAY_RANK]);
-	print_text(name, strlen(name), false);
+	print_string(name);
 	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[RELAY_LOOKS],
 	             numbers[RELAY_BELLS], (double)age_us / US_PER_S);
 }
 
-static void print_relays(const struct watched *watched, bool json)
+static void print_relays(const struct watched *watched)
 {
 	uint64_t numbers[RELAY_NUMBERS];
 	const char *name, *value, *relay;
@@ -157,7 +157,7 @@ static void print_relays(const struct watched *watched, bool json)
 			relay = stat_relay(name, value, numbers);
 			if (!relay)
 				continue;
-			print_relay(watched, shard, relay, numbers, json, first);
+			print_relay(watched, shard, relay, numbers, first);
 			first = false;
 		}
 }
@@ -173,7 +173,7 @@ static void print_json(const struct watched *watched)
 	             ", \"late_p99_ns\": %" PRIu64 ", \"late_max_ns\": %" PRIu64 ", \"relays\": [",
 	             per_second(watched, PROMOTED), late_ns(watched, 500), late_ns(watched, 990),
 	             late_ns(watched, 1000));
-	print_relays(watched, true);
+	print_relays(watched);
 	(void)printf("]}\n");
 }
 
@@ -191,7 +191,7 @@ static void print_plain(const struct watched *watched)
 	             (double)late_ns(watched, 500) / NS_PER_MS,
 	             (double)late_ns(watched, 990) / NS_PER_MS,
 	             (double)late_ns(watched, 1000) / NS_PER_MS);
-	print_relays(watched, false);
+	print_relays(watched);
 }
 
 static enum status read_all(struct watched *all, int count)
