@@ -68,11 +68,9 @@ static int epoll_fd;
 static volatile sig_atomic_t interrupted;
 
 static pid_t server;
-static int server_pipe;
+static FILE *server_out; /* without a buffer, so that epoll knows of each line */
 static bool server_ended;
 static unsigned server_port;
-static char said[1024]; /* the server's output, its unfinished line last */
-static size_t said_bytes;
 static char figures[1024]; /* the last line with its figures */
 
 static uint64_t heartbeats, *lateness_ns;
@@ -131,28 +129,18 @@ static uint64_t server_figure(const char *key)
 
 static void server_hear(void)
 {
-	const ssize_t got = read(server_pipe, said + said_bytes, sizeof(said) - 1 - said_bytes);
-	char *end;
+	char line[sizeof(figures)];
+	const char *port;
 
-	if (got <= 0) {
-		server_ended = got == 0 || (errno != EINTR && errno != EAGAIN);
+	if (!fgets(line, sizeof(line), server_out)) {
+		server_ended = true;
 		return;
 	}
-	said_bytes += (size_t)got;
-	said[said_bytes] = '\0';
-	while ((end = strchr(said, '\n'))) {
-		const char *port = strstr(said, "127.0.0.1:");
-
-		*end = '\0';
-		if (server_port == 0 && port && port < end)
-			server_port = (unsigned)strtoul(port + strlen("127.0.0.1:"), NULL, 10);
-		else
-			memcpy(figures, said, (size_t)(end - said) + 1);
-		said_bytes -= (size_t)(end - said) + 1;
-		memmove(said, end + 1, said_bytes + 1);
-	}
-	if (said_bytes == sizeof(said) - 1)
-		said_bytes = 0; /* no line of the server is as long */
+	port = strstr(line, "127.0.0.1:");
+	if (server_port == 0 && port)
+		server_port = (unsigned)strtoul(port + strlen("127.0.0.1:"), NULL, 10);
+	else
+		snprintf(figures, sizeof(figures), "%s", line);
 }
 
 static void server_start(char **command, int words)
@@ -171,7 +159,10 @@ static void server_start(char **command, int words)
 	if (server == 0)
 		become_server(argv, fds[1], self);
 	close(fds[1]);
-	server_pipe = fds[0];
+	server_out = fdopen(fds[0], "r");
+	if (!server_out)
+		fail("fdopen");
+	setbuf(server_out, NULL);
 	while (server_port == 0 && !server_ended)
 		server_hear();
 	if (server_port == 0) {
@@ -507,7 +498,7 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	bool ended_early;
 
 	parse(argc, argv);
@@ -523,7 +514,7 @@ int main(int argc, char **argv)
 	server_start(argv + optind, argc - optind);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	watch(server_pipe, FROM_SERVER);
+	watch(fileno(server_out), FROM_SERVER);
 	printf("the server closes each of %" PRIu32 " connections after %" PRIu64
 	       " ms of silence\nthe server is process %d\n",
 	       connections, idle_ns / MS, (int)server);
