@@ -2,12 +2,9 @@
 # shellcheck shell=bash
 # The scripts of this folder source this file to install the Debian packages that they need.
 
-# If packages_yes is yes, packages_need installs without asking. The option --yes of a script sets
-# packages_yes.
-packages_yes=no
+packages_yes=no # yes: packages_need installs without asking
 
-# packages_missing PACKAGE...: prints the packages that are not installed. The function asks only
-# dpkg. Therefore the function is fast and needs no network.
+# packages_missing PACKAGE...: prints the packages that are not installed.
 packages_missing() {
 	local package
 	for package in "$@"; do
@@ -16,8 +13,8 @@ packages_missing() {
 	done
 }
 
-# packages_install PACKAGE...: installs the packages, and tries at most three times. The first try
-# may fail if a mirror fails for a moment, or if a new machine is still installing packages.
+# packages_install PACKAGE...: installs the packages. It tries three times, since a mirror may fail
+# for a moment, and a new machine may still be installing packages.
 packages_install() {
 	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
 	export DEBIAN_FRONTEND=noninteractive
@@ -33,19 +30,16 @@ packages_install() {
 	return 1
 }
 
-# Asks the user whether the script may install the missing packages. Returns 0 if the answer is yes.
-# With --yes or without a terminal, returns 0 without asking.
+# Asks at a terminal whether the script may install the missing packages.
 packages_may_install() {
 	local answer
-	if [[ $packages_yes == yes || ! -t 0 || ! -t 1 ]]; then
-		return 0
-	fi
-	read -r -p "Install them, and what they depend on? [y/N] " answer && [[ $answer == [yY]* ]]
+	[[ $packages_yes == yes || ! -t 0 || ! -t 1 ]] ||
+		{ read -r -p "Install them, and what they depend on? [y/N] " answer &&
+			[[ $answer == [yY]* ]]; }
 }
 
-# packages_need PACKAGE...: installs the missing packages if the user is root. If the user is not
-# root, prints the command that installs the missing packages, and ends the script. Without dpkg it
-# only prints what is needed, and what is missing shows when the script goes on.
+# packages_need PACKAGE...: installs the missing packages as root. For another user it prints the
+# command that does, and ends the script. Without dpkg it only prints what is needed.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
@@ -74,9 +68,8 @@ packages_need() {
 	fi
 }
 
-# Prints the name of the package with the runtime of clang's sanitizers. The name contains the
-# version of the installed clang, or of the clang that apt knows. If there is no clang, prints
-# nothing.
+# Prints the package with the runtime of clang's sanitizers, whose name has the version of the
+# installed clang, or of the one that apt knows. Without clang it prints nothing.
 packages_clang_runtime() {
 	local version
 	command -v dpkg-query >/dev/null || return 0
@@ -88,49 +81,32 @@ packages_clang_runtime() {
 	fi
 }
 
-# packages_need_clang PACKAGE...: calls packages_need for each PACKAGE, for clang, and for the
-# runtime of clang's sanitizers. On a new machine apt knows no packages before the first call of
-# packages_need has updated apt's lists. The second call of packages_need then installs the runtime.
+# packages_need_clang PACKAGE...: also needs clang and its sanitizers. The second call is for a new
+# machine, where apt knows no package before the first call has updated its lists.
 packages_need_clang() {
 	local runtime
-	mapfile -t runtime < <(packages_clang_runtime)
-	packages_need "$@" clang "${runtime[@]}"
+	packages_need "$@" clang
 	mapfile -t runtime < <(packages_clang_runtime)
 	packages_need "${runtime[@]}"
 }
 
-# The packages that a bare machine needs to build the library. gcc does not require libc6-dev.
-# shellcheck disable=SC2034 # for those who source this
-packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
-
-# The packages of the event loops in examples/loops.
+# Lists of packages for the scripts.
 # shellcheck disable=SC2034
-packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
-	python3)
-
-# The package with SQLite, for the store.
-# shellcheck disable=SC2034
-packages_store=(libsqlite3-dev)
-
-# The packages that the relay needs: its libraries for Redis and TLS, and the server and the program
-# for certificates that the relay's tests start. The relay's packages start no service.
-# shellcheck disable=SC2034
-packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
-
-# The package with a parser of the OpenMetrics text that the tools print.
-# shellcheck disable=SC2034
-packages_metrics=(python3-prometheus-client)
-
-# The packages of the suite `packaging`, which builds the library and compares ABIs.
-# shellcheck disable=SC2034
-packages_packaging=(binutils cmake abigail-tools musl-tools)
-
-# The packages with the compiler for aarch64 and the emulator that runs programs for aarch64.
-# shellcheck disable=SC2034
-packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
-
-# The packages that tools/build-deb needs in addition. Every build dependency implies
-# build-essential.
-# shellcheck disable=SC2034
-packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
-	libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)
+{
+	# what a bare machine needs to build the library; gcc does not require libc6-dev
+	packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
+	# for examples/loops
+	packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev
+		libboost-dev g++ python3)
+	packages_store=(libsqlite3-dev)
+	# and what the relay's tests start; these packages start no service
+	packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
+	# a parser of the OpenMetrics text that the tools print
+	packages_metrics=(python3-prometheus-client)
+	# the suite `packaging`
+	packages_packaging=(binutils cmake abigail-tools musl-tools)
+	packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
+	# for tools/build-deb; every build dependency implies build-essential
+	packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
+		libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)
+}

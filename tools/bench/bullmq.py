@@ -10,6 +10,7 @@ BUILD is the folder in which timerhub was built, and bullmq was installed in nod
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -31,100 +32,67 @@ NAME = "bench"
 SCRIPTS = re.compile(r"cmdstat_(?:fcall|eval|evalsha):calls=(\d+)")
 
 
-def rank(values, share):
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
-class Bench:
+@contextlib.contextmanager
+def redis():
     """A Redis server on a free port, for one measurement."""
-
-    def __init__(self, build):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.tool = build / "tools/relay/timerhub-relay"
-        self.server = Server("--port", str(self.port), "--bind", "127.0.0.1")
-        self.redis = self.server.client(120)
-        self.queue = Queue(self.redis, NAME)
-        self.environment = os.environ | {
-            "REDIS_URL": f"redis://127.0.0.1:{self.port}",
-            "NODE_PATH": str(build / "node/node_modules")}
-        self.processes = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            process.wait()
-        self.server.close()
-
-    def start(self, *words, **more):
-        more = {"stdout": subprocess.DEVNULL} | more
-        process = subprocess.Popen([str(word) for word in words], env=self.environment, **more)
-        self.processes.append(process)
-        return process
-
-    def relays(self, count):
-        subprocess.run([self.tool, "create", NAME], env=self.environment, check=True)
-        for _ in range(count):
-            self.start(self.tool, "run", NAME)
-        while int(self.queue.stat()["relays"]) < count:
-            time.sleep(0.05)
-
-    def scripts(self):
-        return sum(map(int, SCRIPTS.findall(self.redis("INFO", "commandstats").decode())))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Server("--port", str(port), "--bind", "127.0.0.1") as server:
+        yield server, port
 
 
-class Taker(threading.Thread):
+def scripts(server):
+    return sum(map(int, SCRIPTS.findall(server.client()("INFO", "commandstats").decode())))
+
+
+def take(server, number, late, wanted):
     """A consumer of the relay's stream, in Python, without the library."""
-
-    def __init__(self, bench, number):
-        super().__init__(daemon=True)
-        self.queue = Queue(bench.server.client(120), NAME)
-        self.number, self.late, self.ending = number, [], False
-        self.start()
-
-    def run(self):
-        while not self.ending:
-            for entry, name, due, _, _ in self.queue.read(16, 500, f"taker-{self.number}"):
-                self.late.append(round(time.time() * 1e6) - due)
-                self.queue.call("done", name, entry)
-
-    def end(self):
-        self.ending = True
-        self.join()
+    queue = Queue(server.client(120), NAME)
+    while len(late) < wanted:
+        for entry, name, due, _, _ in queue.read(16, 500, f"taker-{number}"):
+            late.append(round(time.time() * 1e6) - due)
+            queue.call("done", name, entry)
 
 
 def run_relay(build, relays, workers, rate, count):
     """Returns the lateness of each task in us, and how many scripts clients have called."""
-    with Bench(build) as bench:
-        bench.relays(relays)
-        takers = [Taker(bench, number) for number in range(workers)]
-        time.sleep(1)
-        before, begin = bench.scripts(), time.monotonic()
-        for number in range(count):
-            time.sleep(max(0, begin + number / rate - time.monotonic()))
-            bench.queue.put(f"task-{number}", 1000 * (500 + random.randrange(1000)))
-        while sum(len(taker.late) for taker in takers) < count:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        scripts = bench.scripts() - before
-        for taker in takers:
-            taker.end()
-        return [late for taker in takers for late in taker.late], scripts
+    tool, late = build / "tools/relay/timerhub-relay", []
+    with redis() as (server, port):
+        address = os.environ | {"REDIS_URL": f"redis://127.0.0.1:{port}"}
+        queue = Queue(server.client(120), NAME)
+        subprocess.run([tool, "create", NAME], env=address, check=True)
+        daemons = [subprocess.Popen([tool, "run", NAME], env=address) for _ in range(relays)]
+        try:
+            while int(queue.stat()["relays"]) < relays:
+                time.sleep(0.05)
+            takers = [threading.Thread(target=take, args=(server, number, late, count))
+                      for number in range(workers)]
+            for taker in takers:
+                taker.start()
+            time.sleep(1)
+            before, begin = scripts(server), time.monotonic()
+            for number in range(count):
+                time.sleep(max(0, begin + number / rate - time.monotonic()))
+                queue.put(f"task-{number}", 1000 * (500 + random.randrange(1000)))
+            for taker in takers:
+                taker.join()
+            return late, scripts(server) - before
+        finally:
+            for daemon in daemons:
+                daemon.terminate()
+            for daemon in daemons:
+                daemon.wait()
 
 
 def run_bullmq(build, workers, rate, count):
-    with Bench(build) as bench:
-        peer = bench.start("node", HERE / "bullmq.js", bench.port, workers, rate, count, 500, 1000,
-                           stdout=subprocess.PIPE)
-        said = peer.communicate(timeout=300)[0]
-        if peer.returncode != 0:
-            raise subprocess.CalledProcessError(peer.returncode, peer.args)
-        return json.loads(said), bench.scripts()
+    with redis() as (server, port):
+        said = subprocess.run(
+            [str(word) for word in ("node", HERE / "bullmq.js", port, workers, rate, count, 500,
+                                    1000)],
+            env=os.environ | {"NODE_PATH": str(build / "node/node_modules")},
+            stdout=subprocess.PIPE, timeout=300, check=True).stdout
+        return json.loads(said), scripts(server)
 
 
 SUBJECTS = {
@@ -136,18 +104,19 @@ SUBJECTS = {
 
 def compare(build, rounds, workers, rate, count):
     """The tasks are due 0.5 to 1.5 s after their put. A task's scripts include put and finish."""
-    late, scripts = collections.defaultdict(list), collections.Counter()
+    late, called = collections.defaultdict(list), collections.Counter()
     for _ in range(rounds):
         for name, subject in SUBJECTS.items():
-            more, called = subject(build, workers, rate, count)
+            more, calls = subject(build, workers, rate, count)
             late[name] += more
-            scripts[name] += called
-    print(f"\n| {rate} tasks a second, {workers} workers | p50 ms | p99 ms | most ms | early | "
-          "scripts a task |\n|---|---|---|---|---|---|")
+            called[name] += calls
+    print(f"\n| {rate} tasks a second, {workers} workers | p50 ms | p99 ms | scripts a task |\n"
+          "|---|---|---|---|")
     for name, values in late.items():
-        print(f"| {name} | {rank(values, .5) / 1000:.2f} | {rank(values, .99) / 1000:.2f} | "
-              f"{max(values) / 1000:.1f} | {sum(one < 0 for one in values)} | "
-              f"{scripts[name] / len(values):.2f} |", flush=True)
+        values.sort()
+        print(f"| {name} | {values[len(values) // 2] / 1000:.2f} | "
+              f"{values[len(values) * 99 // 100] / 1000:.2f} | "
+              f"{called[name] / len(values):.2f} |", flush=True)
 
 
 def main():

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads CLOCK_MONOTONIC, the CPU time of the calling thread and the CPU time of this process, in
- * ns.
- */
+/* Reads clocks in ns: CLOCK_MONOTONIC and the CPU time of this process. */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
 
@@ -29,11 +26,6 @@ static inline uint64_t now_ns(void)
 static inline uint64_t process_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static inline uint64_t thread_cpu_ns(void)
-{
-	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static inline struct timespec timespec_from_ns(uint64_t ns)

@@ -6,18 +6,14 @@
 #include <sched.h>
 #include <semaphore.h>
 
-#include "randoms.h"
+#include "clocks.h"
 #include "records.h"
 
 struct records records;
 
 static const struct subject *opened;
 static struct subject_setup setup;
-static void (*hook)(uint32_t timer); /* the workload's callback for each expiry, or NULL */
-static sem_t settlings;              /* with setup.cross, posted by the timer of driver_settle() */
-static bool settled;                 /* without, set by it */
-static uint64_t delivered;           /* written by the thread that calls back */
-static uint64_t awaited;             /* how many deliveries driver_await() waits for */
+static sem_t settlings; /* posted by the timer of driver_settle() */
 
 void records_open(const struct subject_setup *wanted, uint32_t bytes)
 {
@@ -29,33 +25,17 @@ void records_open(const struct subject_setup *wanted, uint32_t bytes)
 	records.timers = records.base + (wanted->records ? RECORD_TIMER : 0);
 }
 
-/* The owner's thread may run this, hence the releases. */
+/* ---- a subject ---- */
+
 static void driver_expired(uint32_t timer)
 {
-	if (timer != setup.timers) {
-		if (hook)
-			hook(timer);
-		__atomic_store_n(&delivered, delivered + 1, __ATOMIC_RELEASE);
-	} else if (setup.cross) {
+	if (timer == setup.timers)
 		(void)sem_post(&settlings);
-	} else {
-		__atomic_store_n(&settled, true, __ATOMIC_RELEASE);
-	}
 }
 
 static bool driver_never(void)
 {
 	return false;
-}
-
-static bool driver_settled(void)
-{
-	return __atomic_load_n(&settled, __ATOMIC_ACQUIRE);
-}
-
-static bool driver_awaited(void)
-{
-	return __atomic_load_n(&delivered, __ATOMIC_ACQUIRE) >= awaited;
 }
 
 static void *driver_consume(void *argument)
@@ -65,21 +45,19 @@ static void *driver_consume(void *argument)
 	return NULL;
 }
 
-void driver_open(const struct run *run, const struct subject_setup *wanted,
-                 void (*on_expiry)(uint32_t timer))
+void driver_open(const struct run *run, const struct subject_setup *wanted)
 {
 	pthread_t consumer;
 
 	setup = *wanted;
-	hook = on_expiry;
 	opened = run->subject;
-	subject_expired = driver_expired;
+	if (!subject_expired)
+		subject_expired = driver_expired;
 	(void)sem_init(&settlings, 0, 0);
 	opened->open(&setup);
 	if (setup.records && !records.base)
 		records_open(&setup, 0);
-	if (setup.cross && opened->run && (opened->can & SERVES_ITSELF) == 0 &&
-	    pthread_create(&consumer, NULL, driver_consume, NULL) != 0)
+	if (setup.cross && pthread_create(&consumer, NULL, driver_consume, NULL) != 0)
 		subject_fail("pthread_create", 0);
 }
 
@@ -92,41 +70,75 @@ void driver_arm(uint32_t timer, uint64_t delay_ns)
 	subject_must(result);
 }
 
-void driver_arm_all(uint64_t from_ns, uint64_t to_ns, uint64_t seed)
+void driver_settle(void)
 {
-	struct randoms randoms = randoms_from(seed);
-
-	for (uint32_t i = 0; i < setup.timers; i++) {
-		if (i % TURN_OPS == 0)
-			opened->tick();
-		driver_arm(i, randoms_between(&randoms, from_ns, to_ns));
+	if (!setup.cross)
+		return;
+	opened->tick();
+	driver_arm(setup.timers, 0);
+	while (sem_wait(&settlings) != 0) {
 	}
 }
 
-void driver_settle(void)
+/* ---- threads ---- */
+
+struct member {
+	pthread_t thread;
+	unsigned number;
+};
+
+static pthread_barrier_t barrier;
+static void (*team_body)(unsigned member);
+
+unsigned cpus_count(void)
 {
-	if ((opened->can & TIMERS) == 0 || (!setup.cross && (opened->can & OWNER) == 0))
-		return; /* it applies each call at once */
-	settled = false;
-	opened->tick();
-	driver_arm(setup.timers, 0);
-	if (!setup.cross)
-		opened->run(driver_settled);
-	else
-		while (sem_wait(&settlings) != 0) {
-		}
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ? 1
+	                                                           : (unsigned)CPU_COUNT(&allowed);
 }
 
-void driver_await(uint64_t deliveries)
+/* Pins the calling thread, because two members might share a CPU for a whole measurement. */
+static void team_pin(unsigned member)
 {
-	awaited = deliveries;
-	opened->run(driver_awaited);
+	unsigned left = member % cpus_count(), cpu = 0;
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return;
+	while (!CPU_ISSET(cpu, &allowed) || left-- > 0)
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
-void driver_within(void (*body)(void *), void *context)
+static void *member_main(void *argument)
 {
-	if (opened->within && !setup.cross)
-		opened->within(body, context);
-	else
-		body(context);
+	const struct member *member = argument;
+
+	team_pin(member->number);
+	(void)pthread_barrier_wait(&barrier);
+	team_body(member->number);
+	return NULL;
+}
+
+uint64_t team_run(unsigned members, void (*body)(unsigned member))
+{
+	struct member list[TEAM_MAX];
+	uint64_t start_ns;
+
+	team_body = body;
+	(void)pthread_barrier_init(&barrier, NULL, members + 1);
+	for (unsigned i = 0; i < members; i++) {
+		list[i].number = i;
+		if (pthread_create(&list[i].thread, NULL, member_main, &list[i]) != 0)
+			subject_fail("pthread_create", 0);
+	}
+	start_ns = now_ns();
+	(void)pthread_barrier_wait(&barrier);
+	for (unsigned i = 0; i < members; i++)
+		(void)pthread_join(list[i].thread, NULL);
+	(void)pthread_barrier_destroy(&barrier);
+	return start_ns;
 }

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that workloads have in common. */
+/* Steps that workloads have in common: they open a subject, run threads, and wait. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
 #include "workload.h"
 
-/*
- * Opens the run's subject, with a thread in run() if setup->cross is set. `on_expiry` is called for
- * each expiry, unless it is NULL.
- */
-void driver_open(const struct run *run, const struct subject_setup *setup,
-                 void (*on_expiry)(uint32_t timer));
+#define TEAM_MAX 64
+
+/* Opens the run's subject, with a thread in run() if setup->cross is set. */
+void driver_open(const struct run *run, const struct subject_setup *setup);
 
 /* Arms, and waits while the subject is full. */
 void driver_arm(uint32_t timer, uint64_t delay_ns);
 
-/* Arms all timers of the setup, in order, with random delays in [from_ns, to_ns). */
-void driver_arm_all(uint64_t from_ns, uint64_t to_ns, uint64_t seed);
-
-/* Waits until one more timer has expired: the subject has then applied all earlier calls. */
+/* With setup->cross, waits until one more timer has expired: all earlier calls are then applied. */
 void driver_settle(void);
 
-/* Delivers on this thread until so many timers have expired. setup->cross must not be set. */
-void driver_await(uint64_t deliveries);
+/* Returns the number of CPUs that this process may use. */
+unsigned cpus_count(void);
 
-/* Calls `body`, inside the subject's loop if it has within() and this thread owns it. */
-void driver_within(void (*body)(void *), void *context);
+/*
+ * Calls body(member) on so many threads, which begin together, and waits until all have returned.
+ * Returns the time at which they began.
+ */
+uint64_t team_run(unsigned members, void (*body)(unsigned member));
 
 #endif

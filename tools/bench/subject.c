@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists the subjects, of which each is weak, because its library may be missing. See subject.h. */
+/* The list of the subjects, and what they share. See subject.h. */
 #include "subject.h"
 
 #include <errno.h>
@@ -11,37 +11,20 @@
 
 #include "clocks.h"
 
-#define EACH_SUBJECT(X)                                                                            \
-	X(timerhub_loop_alone)                                                                     \
-	X(timerhub_loop)                                                                           \
-	X(timerhub)                                                                                \
-	X(timerhub_many)                                                                           \
-	X(heap)                                                                                    \
-	X(heap_loop)                                                                               \
-	X(hop)                                                                                     \
-	X(timerfd)                                                                                 \
-	X(libev)                                                                                   \
-	X(libevent)                                                                                \
-	X(libuv)                                                                                   \
-	X(store)                                                                                   \
-	X(sqlite)                                                                                  \
-	X(beanstalkd)
-#define DECLARE(name) extern const struct subject subject_##name __attribute__((weak));
-#define ADDRESS(name) &subject_##name,
-
-EACH_SUBJECT(DECLARE)
-
 void (*subject_expired)(uint32_t timer);
 __thread uint64_t subject_cached_ns;
 
-static const struct subject *const all[] = { EACH_SUBJECT(ADDRESS) };
-const struct subject *subjects[sizeof(all) / sizeof(all[0]) + 1];
+const struct subject *subjects[SUBJECTS_MAX + 1];
 
-__attribute__((constructor)) static void subjects_collect(void)
+void subject_add(const struct subject *subject)
 {
-	for (unsigned i = 0, count = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i] && (!all[i]->there || all[i]->there()))
-			subjects[count++] = all[i];
+	unsigned count = 0;
+
+	while (subjects[count])
+		count++;
+	if (count == SUBJECTS_MAX)
+		subject_fail("too many subjects", 0);
+	subjects[count] = subject;
 }
 
 void subject_fail(const char *what, int error)

@@ -14,15 +14,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TIMERS (1u << 0)        /* arms, re-arms, cancels, and delivers expiries */
-#define CROSS (1u << 1)         /* any thread may call it */
-#define OWNER (1u << 2)         /* a thread of its own applies the calls */
-#define SERVES_ITSELF (1u << 3) /* calls back on its own thread, so nobody need call run() */
-#define SERVER (1u << 4)        /* is measured in the workload "server" */
-#define LATE (1u << 5)          /* is measured in the workload "lateness" */
-#define DURABLE (1u << 6)       /* arm() returns when the task is on stable storage */
-#define FINISHES (1u << 7)      /* so does finish(), with the acknowledgement */
+#define TIMERS (1u << 0)   /* arms, re-arms, cancels, and delivers expiries */
+#define CROSS (1u << 1)    /* any thread may call it */
+#define OWNER (1u << 2)    /* a thread applies the calls: its own, or that in run() */
+#define SERVER (1u << 4)   /* is measured in the workload "server" */
+#define LATE (1u << 5)     /* is measured in the workload "lateness" */
+#define DURABLE (1u << 6)  /* arm() returns when the task is on stable storage */
+#define FINISHES (1u << 7) /* so does finish(), with the acknowledgement */
+#define ALONE (1u << 8)    /* one thread puts tasks, in place of the run's threads */
 
+#define SUBJECTS_MAX 16
 #define DURABLE_BYTES 100       /* bytes of data in a durable task */
 #define PEER_TIMERS_MAX 4000000 /* of services that are slow with 10^7 timers */
 #define BATCH_MAX 64            /* most timers in one call of ..._many() */
@@ -37,15 +38,10 @@ struct subject_setup {
 
 struct subject {
 	const char *name;
-	const char *how;       /* one line that says how the service is used */
-	unsigned can;          /* TIMERS and the other flags */
-	uint32_t timers_max;   /* most timers; 0: no limit */
-	uint32_t handle_bytes; /* bytes that the caller stores for each timer as a handle */
-	bool alone;            /* one thread puts tasks, in place of the run's threads */
-	bool (*there)(void);   /* tells whether the service is installed; NULL: it is */
+	unsigned can;        /* TIMERS and the other flags */
+	uint32_t timers_max; /* most timers; 0: no limit */
 	void (*open)(const struct subject_setup *setup);
-	void (*close)(void); /* NULL: the process ends without a close */
-	void (*tick)(void);  /* caches the time */
+	void (*tick)(void); /* caches the time */
 	/* The int is negative if the call fails, which ends the measurement. */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
@@ -55,24 +51,29 @@ struct subject {
 	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
 	int (*arm_many)(const uint32_t *timers, uint64_t delay_ns, unsigned count);
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
-	void (*run)(bool (*done)(void));                     /* delivers until done() is true */
-	void (*within)(void (*body)(void *), void *context); /* calls body() in the loop; or NULL */
-	uint64_t (*server_cpu_ns)(void); /* CPU time of the service's own process; or NULL */
+	void (*run)(bool (*done)(void));    /* delivers until done() is true */
+	void (*within)(void (*body)(void)); /* calls body() inside the service's loop; or NULL */
 };
 
-/* Defines a subject, with the calls that nearly all have. */
-#define SUBJECT(identifier, its_name, says, flags, ...)                                            \
-	const struct subject subject_##identifier = {                                              \
-		.name = its_name, .how = says, .can = flags, __VA_ARGS__                           \
-	};
+/* Defines a subject and adds it to the list, with the calls that nearly all have. */
+#define SUBJECT(identifier, its_name, flags, ...)                                                  \
+	static const struct subject subject_##identifier = { .name = its_name,                     \
+		                                             .can = flags,                         \
+		                                             __VA_ARGS__ };                        \
+	__attribute__((constructor)) static void subject_add_##identifier(void)                    \
+	{                                                                                          \
+		subject_add(&subject_##identifier);                                                \
+	}
 #define CALLS(opens, ticks, arms, rearms, cancels, runs)                                           \
 	.open = opens, .tick = ticks, .arm = arms, .rearm = rearms, .cancel = cancels, .run = runs
 
 /* A subject calls this for each expiry, inside run() or on a thread of its own. */
 extern void (*subject_expired)(uint32_t timer);
 
-/* The subjects of this build. The array ends with NULL. */
-extern const struct subject *subjects[];
+/* The subjects of this build, in the order of meson.build. The array ends with NULL. */
+extern const struct subject *subjects[SUBJECTS_MAX + 1];
+
+void subject_add(const struct subject *subject);
 
 /* Prints why the measurement cannot go on, and ends the process. `error` is an errno value or 0. */
 __attribute__((noreturn)) void subject_fail(const char *what, int error);

@@ -48,19 +48,6 @@ static void heap4_set(struct heap4 *heap, uint32_t place, struct heap4_entry ent
 	heap->places[entry.timer] = place;
 }
 
-static void heap4_sift_up(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
-{
-	while (place > 0) {
-		uint32_t parent = (place - 1) / HEAP4_ARITY;
-
-		if (heap->entries[parent].deadline_ns <= entry.deadline_ns)
-			break;
-		heap4_set(heap, place, heap->entries[parent]);
-		place = parent;
-	}
-	heap4_set(heap, place, entry);
-}
-
 static uint32_t heap4_least_child(const struct heap4 *heap, uint32_t place)
 {
 	uint32_t first = place * HEAP4_ARITY + 1;
@@ -72,9 +59,20 @@ static uint32_t heap4_least_child(const struct heap4 *heap, uint32_t place)
 	return least;
 }
 
-static void heap4_sift_down(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+/* Stores an entry at a free place, or where it belongs above or below this place. */
+static void heap4_sift(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
 {
-	while (place * HEAP4_ARITY + 1 < heap->count) {
+	const uint32_t from = place;
+
+	while (place > 0) {
+		uint32_t parent = (place - 1) / HEAP4_ARITY;
+
+		if (heap->entries[parent].deadline_ns <= entry.deadline_ns)
+			break;
+		heap4_set(heap, place, heap->entries[parent]);
+		place = parent;
+	}
+	while (place >= from && place * HEAP4_ARITY + 1 < heap->count) {
 		uint32_t child = heap4_least_child(heap, place);
 
 		if (entry.deadline_ns <= heap->entries[child].deadline_ns)
@@ -85,24 +83,13 @@ static void heap4_sift_down(struct heap4 *heap, uint32_t place, struct heap4_ent
 	heap4_set(heap, place, entry);
 }
 
-static void heap4_sift(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
-{
-	if (place > 0 && entry.deadline_ns < heap->entries[(place - 1) / HEAP4_ARITY].deadline_ns)
-		heap4_sift_up(heap, place, entry);
-	else
-		heap4_sift_down(heap, place, entry);
-}
-
 /* Inserts a timer, or moves it to the new deadline. */
 static void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns)
 {
 	struct heap4_entry entry = { deadline_ns, timer };
 	uint32_t place = heap->places[timer];
 
-	if (place == UINT32_MAX)
-		heap4_sift_up(heap, heap->count++, entry);
-	else
-		heap4_sift(heap, place, entry);
+	heap4_sift(heap, place == UINT32_MAX ? heap->count++ : place, entry);
 }
 
 static void heap4_remove(struct heap4 *heap, uint32_t timer)
@@ -140,9 +127,7 @@ static uint32_t heap4_take(struct heap4 *heap, uint64_t now_ns, uint32_t *timers
 
 static struct heap4 heap; /* under the mutex, in "heap" */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t earlier;                             /* the owner sleeps on this */
-static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits on this */
-static bool (*awaited)(void);                              /* whether heap_run() may end */
+static pthread_cond_t earlier;   /* the owner sleeps on this */
 static uint64_t asleep_until_ns; /* end of the owner's sleep, or 0 while it is awake */
 
 static void heap_sleep(uint64_t until_ns)
@@ -157,14 +142,13 @@ static void heap_sleep(uint64_t until_ns)
 	asleep_until_ns = 0;
 }
 
-static void *heap_owner(void *argument)
+static void heap_run(bool (*done)(void))
 {
 	uint32_t timers[HEAP_BATCH];
 
-	(void)argument;
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	(void)pthread_mutex_lock(&mutex);
-	for (;;) {
+	while (!done()) {
 		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
 
 		if (taken > 0) {
@@ -172,26 +156,21 @@ static void *heap_owner(void *argument)
 			for (uint32_t i = 0; i < taken; i++)
 				subject_expired(timers[i]);
 			(void)pthread_mutex_lock(&mutex);
-			if (awaited && awaited())
-				(void)pthread_cond_signal(&finished);
 		} else if (heap4_next_ns(&heap) > now_ns()) {
 			heap_sleep(heap4_next_ns(&heap));
 		}
 	}
-	return NULL;
+	(void)pthread_mutex_unlock(&mutex);
 }
 
 static void heap_open(const struct subject_setup *setup)
 {
 	pthread_condattr_t attributes;
-	pthread_t owner;
 
 	(void)pthread_condattr_init(&attributes);
 	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&earlier, &attributes);
 	heap4_open(&heap, setup->timers + 1);
-	if (pthread_create(&owner, NULL, heap_owner, NULL) != 0)
-		subject_fail("pthread_create", EAGAIN);
 }
 
 static int heap_arm(uint32_t timer, uint64_t delay_ns)
@@ -217,20 +196,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/* The owner makes the callbacks, so a consumer only waits. */
-static void heap_run(bool (*done)(void))
-{
-	(void)pthread_mutex_lock(&mutex);
-	awaited = done;
-	while (!done())
-		(void)pthread_cond_wait(&finished, &mutex);
-	awaited = NULL;
-	(void)pthread_mutex_unlock(&mutex);
-}
-
-SUBJECT(heap, "heap",
-        "a 4-ary heap under a mutex, and a thread that only an earlier deadline wakes",
-        TIMERS | CROSS | OWNER | SERVES_ITSELF | SERVER | LATE,
+SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVER | LATE,
         CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run))
 
 /* ---- one event loop's heap ---- */
@@ -287,8 +253,7 @@ static void loop_run(bool (*done)(void))
 			loop_wait();
 }
 
-SUBJECT(heap_loop, "heap-loop", "a 4-ary heap in its own loop's thread, with one timerfd in epoll",
-        TIMERS | SERVER | LATE,
+SUBJECT(heap_loop, "heap-loop", TIMERS | SERVER | LATE,
         CALLS(loop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, loop_run))
 
 /* ---- the floor of a hop ---- */
@@ -336,5 +301,5 @@ static void hop_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(hop, "hop", "a thread that spins until a deadline, and writes another's eventfd", LATE,
+SUBJECT(hop, "hop", LATE,
         CALLS(hop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, hop_run))

@@ -92,33 +92,27 @@ static void libevent_run(bool (*done)(void))
 		(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 }
 
-struct within {
-	void (*body)(void *);
-	void *context;
-};
+static void (*within)(void);
 
 static void libevent_call(evutil_socket_t fd, short what, void *argument)
 {
-	const struct within *within = argument;
-
 	(void)fd;
 	(void)what;
-	within->body(within->context);
+	(void)argument;
+	within();
 }
 
-static void libevent_within(void (*body)(void *), void *context)
+static void libevent_within(void (*body)(void))
 {
-	struct within within = { body, context };
 	struct event call;
 
-	(void)event_assign(&call, base, -1, 0, libevent_call, &within);
+	within = body;
+	(void)event_assign(&call, base, -1, 0, libevent_call, NULL);
 	event_active(&call, 0, 0);
 	(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-SUBJECT(libevent, "libevent",
-        "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
-        TIMERS | CROSS | SERVER | LATE,
+SUBJECT(libevent, "libevent", TIMERS | CROSS | SERVER | LATE,
         CALLS(libevent_open, libevent_tick, libevent_arm, libevent_arm, libevent_cancel,
               libevent_run),
         .timers_max = PEER_TIMERS_MAX, .within = libevent_within)

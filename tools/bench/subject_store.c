@@ -31,11 +31,6 @@ static void store_open(const struct subject_setup *setup)
 	subject_must(timerhub_store_open(&store, store_path(), NULL));
 }
 
-static void store_close(void)
-{
-	timerhub_store_close(store);
-}
-
 static int store_arm(uint32_t timer, uint64_t delay_ns)
 {
 	struct timerhub_store_put put = {
@@ -57,8 +52,7 @@ static int store_finish(void)
 	return result < 0 ? result : timerhub_store_done(store, &task);
 }
 
-SUBJECT(store, "store", "put, take, done, each call until it is on disk",
-        DURABLE | FINISHES | CROSS, .open = store_open, .close = store_close, .arm = store_arm,
+SUBJECT(store, "store", DURABLE | FINISHES | CROSS, .open = store_open, .arm = store_arm,
         .finish = store_finish)
 
 /* ---- sqlite ---- */
@@ -115,5 +109,4 @@ static int sqlite_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-SUBJECT(sqlite, "sqlite", "a loop of INSERTs, with a COMMIT for as many as the others have threads",
-        DURABLE, .alone = true, .open = sqlite_open, .arm = sqlite_arm)
+SUBJECT(sqlite, "sqlite", DURABLE | ALONE, .open = sqlite_open, .arm = sqlite_arm)

@@ -77,13 +77,9 @@ static void hub_run(bool (*done)(void))
 	}
 }
 
-#define HUB_CALLS                                                                                  \
-	CALLS(hub_open, hub_tick, hub_arm, hub_rearm, hub_cancel, hub_run),                        \
-		.handle_bytes = sizeof(timerhub_timer)
+#define HUB_CALLS CALLS(hub_open, hub_tick, hub_arm, hub_rearm, hub_cancel, hub_run)
 
-SUBJECT(timerhub, "timerhub",
-        "a hub: absolute deadlines from a cached now, one consumer in timerhub_wait",
-        TIMERS | CROSS | OWNER | SERVER | LATE, HUB_CALLS)
+SUBJECT(timerhub, "timerhub", TIMERS | CROSS | OWNER | SERVER | LATE, HUB_CALLS)
 
 /* ---- in batches ---- */
 
@@ -126,7 +122,5 @@ static void cancel_many(const uint32_t *timers, unsigned count)
 	(void)timerhub_cancel_many(hub, batch, count);
 }
 
-SUBJECT(timerhub_many, "timerhub-many",
-        "timerhub, with a batch of timers in one rearm_many, cancel_many, arm_many",
-        CROSS | OWNER | SERVER, HUB_CALLS, .rearm_many = rearm_many, .arm_many = arm_many,
-        .cancel_many = cancel_many)
+SUBJECT(timerhub_many, "timerhub-many", CROSS | OWNER | SERVER, HUB_CALLS, .rearm_many = rearm_many,
+        .arm_many = arm_many, .cancel_many = cancel_many)

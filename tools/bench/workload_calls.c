@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures calls. Timers expire in "busy" only. Each caller is a thread that repeats the same work
- * with timers of its own; in a turn, which each workload defines, it caches the time and makes
- * about 64 calls.
+ * Measures calls, until the service has applied all. Timers expire in "busy" only. Each caller is a
+ * thread that repeats the same work with timers of its own; in a turn, which each workload defines,
+ * it caches the time and makes about 64 calls.
  *
  * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "churn", it
  * cancels one, and arms it for one to two minutes.
@@ -13,15 +13,16 @@
  * choose a message are in every subject's result.
  *
  * In "busy", callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
- * timers and a consumer takes the events. "apply_ms" is the time from the last call until all are
- * applied. A caller uses its timers in turn: nearly always one has ended before its next use.
+ * timers and a consumer takes the events. A caller uses its timers in turn: nearly always one has
+ * ended before its next use.
  */
 #include "clocks.h"
 #include "driver.h"
 #include "randoms.h"
 #include "records.h"
-#include "thread_team.h"
 
+#define TURN_OPS 64 /* calls between two readings of the clock, as in a turn of a busy event loop */
+#define MEASURE_NS (300 * NS_PER_MS)
 #define MINUTE_NS (60 * NS_PER_SECOND)
 #define REQUEST_NS (30 * NS_PER_SECOND)
 #define IN_FLIGHT 256 /* number of a caller's requests in flight; at least BATCH_MAX */
@@ -46,42 +47,38 @@ struct caller {
 struct calls {
 	unsigned (*turn)(struct caller *caller); /* makes some calls, and returns how many */
 	uint64_t from_ns, to_ns; /* bounds of the first delays; 0: none is armed before the turns */
-	uint64_t request_ns;     /* delay of the requests armed before the turns; 0: none */
 	uint32_t requests;       /* number of requests of each caller */
-	bool until_applied;      /* the wall time lasts until the service has applied all calls */
-	struct subject_setup setup; /* its timers are set here */
+	uint32_t spare;          /* as in struct subject_setup */
 };
 
 static const struct calls *calls;
+static bool cross; /* another thread is in run() */
 static uint64_t until_ns;
 static struct caller callers[TEAM_MAX];
 
-static void caller_arm(unsigned member, void *context)
+static void caller_arm(unsigned member)
 {
 	struct caller *caller = &callers[member];
 	const struct subject *subject = caller->subject;
 	uint32_t timers = calls->from_ns > 0 ? caller->count : 0;
-	uint32_t requests = calls->request_ns > 0 ? calls->requests : 0;
 
-	(void)context;
-	for (uint32_t i = 0; i < timers + requests; i++) {
+	for (uint32_t i = 0; i < timers + calls->requests; i++) {
 		if (i % TURN_OPS == 0)
 			subject->tick();
-		subject_must(
-			i < timers
-				? subject->arm(caller->first + i,
-		                               randoms_between(&caller->randoms, calls->from_ns,
-		                                               calls->to_ns))
-				: subject->arm(caller->requests + i - timers, calls->request_ns));
+		if (i < timers)
+			subject_must(subject->arm(
+				caller->first + i,
+				randoms_between(&caller->randoms, calls->from_ns, calls->to_ns)));
+		else
+			subject_must(subject->arm(caller->requests + i - timers, REQUEST_NS));
 	}
 }
 
 /* Works on a copy, because two states in a cache line would slow both callers down. */
-static void caller_run(unsigned member, void *context)
+static void caller_run(unsigned member)
 {
 	struct caller mine = callers[member];
 
-	(void)context;
 	mine.ops = 0;
 	do {
 		mine.subject->tick();
@@ -90,19 +87,23 @@ static void caller_run(unsigned member, void *context)
 	callers[member] = mine;
 }
 
-static void caller_run_alone(void *context)
+static void caller_run_alone(void)
 {
-	caller_run(0, context);
+	caller_run(0);
 }
 
 static void callers_open(const struct run *run)
 {
-	struct subject_setup setup = calls->setup;
 	uint32_t each = run->timers / run->threads;
+	struct subject_setup setup = {
+		.timers = run->timers + run->threads * calls->requests,
+		.spare = calls->spare,
+		.records = calls->requests > 0,
+	};
 
-	setup.timers = run->timers + run->threads * calls->requests;
-	setup.cross = setup.cross || run->threads > 1;
-	driver_open(run, &setup, NULL);
+	cross = run->threads > 1 || calls->spare > 0 || (run->subject->can & OWNER) != 0;
+	setup.cross = cross;
+	driver_open(run, &setup);
 	for (unsigned i = 0; i < run->threads; i++)
 		callers[i] = (struct caller){
 			.subject = run->subject,
@@ -112,49 +113,43 @@ static void callers_open(const struct run *run)
 			.randoms = randoms_from(run->seed + i),
 		};
 	if (run->threads > 1)
-		(void)team_run(run->threads, caller_arm, NULL);
+		(void)team_run(run->threads, caller_arm);
 	else
-		caller_arm(0, NULL);
+		caller_arm(0);
 	driver_settle();
 }
 
-static struct team_times callers_run(unsigned threads, uint64_t duration_ns)
+/* The only caller of a loop is the thread that has opened it. Returns when the callers began. */
+static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 {
-	struct team_times times = { .start_ns = now_ns(), .cpu_ns = thread_cpu_ns() };
+	uint64_t start_ns = now_ns();
 
-	until_ns = times.start_ns + duration_ns;
-	if (threads > 1)
-		return team_run(threads, caller_run, NULL);
-	driver_within(caller_run_alone, NULL);
-	times.cpu_ns = thread_cpu_ns() - times.cpu_ns;
-	return times;
+	until_ns = start_ns + duration_ns;
+	if (run->threads > 1)
+		return team_run(run->threads, caller_run);
+	if (run->subject->within && !cross)
+		run->subject->within(caller_run_alone);
+	else
+		caller_run(0);
+	return start_ns;
 }
 
-/* Runs the callers, and measures their calls. Returns how long it took to apply the last ones. */
-static uint64_t callers_measure(const struct run *run, struct result *result,
-                                const struct calls *wanted)
+static void callers_measure(const struct run *run, struct result *result,
+                            const struct calls *wanted)
 {
-	uint64_t done_ns, applied_ns, cpu_ns, ops = 0;
-	struct team_times team;
+	uint64_t ops = 0;
+	struct meter meter;
 
 	calls = wanted;
 	callers_open(run);
-	(void)callers_run(run->threads, run->duration_ns / 4); /* warms up */
+	(void)callers_run(run, MEASURE_NS / 4); /* warms up */
 	driver_settle();
-	cpu_ns = process_cpu_ns();
-	team = callers_run(run->threads, run->duration_ns);
-	done_ns = now_ns();
+	meter = meter_start();
+	meter.start_ns = callers_run(run, MEASURE_NS);
 	driver_settle();
-	applied_ns = now_ns();
-	cpu_ns = process_cpu_ns() - cpu_ns;
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += callers[i].ops;
-	result->ns = (double)((calls->until_applied ? applied_ns : done_ns) - team.start_ns) /
-	             (double)ops;
-	result->cpu_ns = (double)cpu_ns / (double)ops;
-	if ((run->subject->can & OWNER) != 0)
-		result_add(result, "callers' CPU ns", (double)team.cpu_ns / (double)ops);
-	return applied_ns - done_ns;
+	meter_stop(&meter, result, ops);
 }
 
 /* ---- turns ---- */
@@ -278,20 +273,10 @@ static unsigned busy_turn(struct caller *caller)
 	{                                                                                          \
 		static const struct calls its = { .turn = name##_turn, __VA_ARGS__ };              \
                                                                                                    \
-		(void)callers_measure(run, result, &its);                                          \
+		callers_measure(run, result, &its);                                                \
 	}
 
 MEASURE(refresh, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)
 MEASURE(churn, .from_ns = MINUTE_NS, .to_ns = 2 * MINUTE_NS)
-MEASURE(server, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .requests = IN_FLIGHT,
-        .request_ns = REQUEST_NS, .setup.records = true)
-
-void busy_measure(const struct run *run, struct result *result)
-{
-	static const struct calls its = { .turn = busy_turn,
-		                          .until_applied = true,
-		                          .setup = { .spare = BUSY_LIVE_MAX, .cross = true } };
-	uint64_t settle_ns = callers_measure(run, result, &its);
-
-	result_add(result, "apply_ms", (double)settle_ns * 1e-6);
-}
+MEASURE(server, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .requests = IN_FLIGHT)
+MEASURE(busy, .spare = BUSY_LIVE_MAX)

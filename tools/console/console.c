@@ -59,11 +59,60 @@ enum status misused(const char *reason, const char *word)
 	return WRONG_USE;
 }
 
+/* Returns how many words the option takes, or 0 if there is none such, or its value is wrong. */
+static int read_option(struct console_option *options, unsigned count, char **words)
+{
+	char *value = strchr(words[0], '=');
+	int taken = value ? 1 : 2;
+
+	if (value)
+		*value++ = '\0'; /* also keeps a password out of the message */
+	else
+		value = words[1];
+	while (count > 0 && strcmp(words[0], options->name) != 0)
+		options++, count--;
+	if (count == 0)
+		return 0;
+	options->is_given = true;
+	if (options->flag) {
+		*options->flag = true;
+		return taken == 2 ? 1 : 0; /* a flag has no value */
+	}
+	if (value && options->text)
+		*options->text = value;
+	else if (!value || !console_number(value, options->number) ||
+	         *options->number > options->max)
+		return 0;
+	return taken;
+}
+
+enum status console_options(struct console_option *options, unsigned count, char **words, int *at)
+{
+	while (words[*at] && words[*at][0] == '-') {
+		int taken = 0;
+
+		if (console_answer(words[*at]))
+			return ANSWERED;
+		if (words[*at][1] != '-')
+			return GOOD;
+		if (strcmp(words[*at], "--") == 0) {
+			++*at;
+			return GOOD;
+		}
+		taken = read_option(options, count, words + *at);
+		if (taken == 0)
+			return misused("there is no such option, or its value is not valid:",
+			               words[*at]);
+		*at += taken;
+	}
+	return GOOD;
+}
+
 int console_end(enum status status, enum status failed)
 {
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
-		return (int)status;
+		return status == ANSWERED ? 0 : (int)status;
 	(void)fprintf(stderr, "%s: standard output: %s\n", console_tool,
 	              strerror(errno > 0 ? errno : EIO));
 	return (int)failed;
@@ -78,6 +127,14 @@ bool console_number(const char *text, uint64_t *ret_number)
 	errno = 0;
 	*ret_number = strtoull(text, &end, 10);
 	return errno == 0 && *end == '\0';
+}
+
+const char *console_input(size_t *ret_length)
+{
+	static char data[(1 << 20) + 1];
+
+	*ret_length = fread(data, 1, sizeof(data), stdin);
+	return ferror(stdin) ? NULL : data;
 }
 
 static bool has_colours(FILE *stream)

@@ -16,13 +16,13 @@ import sys
 import tempfile
 
 
-def instructions_of(object_name, lines):
+def instructions_of(library, part):
     """Those that the functions of this object executed themselves, and functions inline_* of any
     object, in a file of callgrind's."""
     total, inside, inline, called = 0, False, False, False
-    for line in lines:
+    for line in part.read_text(encoding="utf-8").splitlines():
         if line.startswith("ob="):
-            inside = line[3:].strip() == object_name
+            inside = line[3:].strip() == str(library)
         elif line.startswith("fn="):
             inline = line.startswith("fn=inline_")
         elif line.startswith("calls="):
@@ -31,16 +31,9 @@ def instructions_of(object_name, lines):
             if (inside or inline) and not called:
                 total += int(line.split()[1])
             called = False
+    if total == 0:
+        sys.exit(f"{part}: no instruction of {library} was counted")
     return total
-
-
-def count_part(part, library, operation, times):
-    """Returns the instructions of one operation, from the file of one call of counted()."""
-    with part.open(encoding="utf-8") as lines:
-        instructions = instructions_of(str(library), lines)
-    if instructions == 0:
-        sys.exit(f"{operation}: no instruction of {library} was counted")
-    return instructions / int(times)
 
 
 def count(program, library):
@@ -57,31 +50,24 @@ def count(program, library):
         operations = [line.split() for line in run.stdout.splitlines()]
         if len(list(out.parent.glob("out.*"))) != len(operations):
             sys.exit(f"{program}: {len(operations)} operations, and another number of files")
-        return {operation: count_part(out.with_suffix(f".{number}"), library, operation, times)
+        return {operation: instructions_of(library, out.with_suffix(f".{number}")) / int(times)
                 for number, (operation, times) in enumerate(operations, 1)}
 
 
-def read_figures(path):
-    """Returns {(build, operation): instructions}, and the lines."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    words = [line.split() for line in lines if line and not line.startswith("#")]
-    return {(build, operation): float(figure) for build, operation, figure in words}, lines
-
-
-def write_figures(path, build, counted):
-    _, lines = read_figures(path)
-    lines = [line for line in lines if line.split()[:1] != [build]]
+def write(path, build, counted):
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines()
+             if line.split()[:1] != [build]]
     lines += [f"{build} {operation} {figure:.1f}" for operation, figure in counted.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def show(figures, build, counted):
-    wanted = {operation: figure for (of, operation), figure in figures.items() if of == build}
+def show(path, build, counted):
+    figures = dict(line.split()[1:] for line in path.read_text(encoding="utf-8").splitlines()
+                   if line.split()[:1] == [build])
     print(f"{build}: instructions an operation, the figure, growth")
-    for operation, instructions in counted.items():
-        figure = wanted.get(operation)
-        growth = f"{figure:10.1f}{instructions / figure - 1:+9.1%}" if figure else ""
-        print(f"{operation:24}{instructions:10.1f}{growth}")
+    for operation, number in counted.items():
+        figure = float(figures.get(operation, "nan"))
+        print(f"{operation:24}{number:10.1f}{figure:10.1f}{number / figure - 1:+9.1%}")
 
 
 def main():
@@ -93,10 +79,7 @@ def main():
     parser.add_argument("shared_object", type=pathlib.Path)
     options = parser.parse_args()
     counted = count(options.program, options.shared_object.resolve())
-    if options.write:
-        write_figures(options.figures, options.build, counted)
-    else:
-        show(read_figures(options.figures)[0], options.build, counted)
+    (write if options.write else show)(options.figures, options.build, counted)
 
 
 if __name__ == "__main__":

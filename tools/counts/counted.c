@@ -4,15 +4,13 @@
  * Only the instructions inside the function counted() are counted. For each call of counted(),
  * callgrind writes a file.
  *
- * Each run executes the same instructions on every machine. The hub is manual, so it has no thread
- * and no clock. The hub has room for many more timers than the program arms. The program replaces
- * sysconf() and sched_getcpu(). Without the replacements, the machine's number of processors would
- * decide how many free stacks and inbox lanes the hub has. The calling thread's processor would
- * decide which slots the timers get.
+ * Each run executes the same instructions on every machine: the hub is manual, so it has no thread
+ * and no clock, and the program replaces sysconf() and sched_getcpu(), because the number of
+ * processors decides how many free stacks and inbox lanes a hub has, and the calling thread's
+ * processor which slots its timers get.
  *
- * The functions inline_* contain the inline functions of timerhub_loop.h. The instructions of the
- * inline functions are counted too, although these functions are in this program and not in the
- * library.
+ * The functions inline_* have the inline functions of timerhub_loop.h. Their instructions are
+ * counted too, although they are in this program and not in the library.
  *
  * Prints a line for each operation, in the order of the calls of counted(). The line has the
  * operation's name and the number of times that it was done.
@@ -72,85 +70,41 @@ long sysconf(int name)
 	return 2;
 }
 
-/* ---- arm, re-arm, cancel ---- */
+/* ---- bodies: each makes a call for every timer ---- */
 
-static void arm_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_arm(queue, &specs[i], &timers[i]), 0, "arm");
-}
+#define EACH(name, wanted, call)                                                                   \
+	static void name(void)                                                                     \
+	{                                                                                          \
+		for (unsigned i = 0; i < TIMERS; i++)                                              \
+			must(call, wanted, #name);                                                 \
+	}
 
-static void arm_many_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i += BATCH)
-		must(timerhub_arm_many(queue, specs + i, BATCH, timers + i), BATCH, "arm_many");
-}
+/* Makes a call for BATCH timers at once, from timer i on. */
+#define BATCHES(name, call)                                                                        \
+	static void name(void)                                                                     \
+	{                                                                                          \
+		for (unsigned i = 0; i < TIMERS; i += BATCH)                                       \
+			must(call, BATCH, #name);                                                  \
+	}
 
-static void after_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_after(queue, 60 * SECOND_NS + i * STEP_NS, i, &timers[i]), 0,
-		     "after");
-}
+static uint64_t ignored_ns;
 
-static void rearm_all_to(uint64_t first_ns)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_rearm(hub, timers[i], first_ns + i * STEP_NS, TIMERHUB_ABSOLUTE), 0,
-		     "rearm");
-}
-
-static void rearm_all(void)
-{
-	rearm_all_to(120 * SECOND_NS);
-}
-
-static void rearm_all_earlier(void)
-{
-	rearm_all_to(30 * SECOND_NS);
-}
-
-static void rearm_many_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i += BATCH)
-		must(timerhub_rearm_many(hub, timers + i, BATCH, 120 * SECOND_NS,
-		                         TIMERHUB_ABSOLUTE),
-		     BATCH, "rearm_many");
-}
-
-static void cancel_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_cancel(hub, timers[i]), 0, "cancel");
-}
-
-static void cancel_many_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i += BATCH)
-		must(timerhub_cancel_many(hub, timers + i, BATCH), BATCH, "cancel_many");
-}
-
-static void cancel_sync_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_cancel_sync(hub, timers[i]), 0, "cancel_sync");
-}
-
-/* ---- questions ---- */
-
-static void read_now(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_now(hub) == 1, 1, "now");
-}
-
-static void ask_remaining(void)
-{
-	uint64_t remaining_ns;
-
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_remaining(hub, timers[i], &remaining_ns), 0, "remaining");
-}
+EACH(arm_all, 0, timerhub_arm(queue, &specs[i], &timers[i]))
+BATCHES(arm_many_all, timerhub_arm_many(queue, specs + i, BATCH, timers + i))
+EACH(after_all, 0, timerhub_after(queue, 60 * SECOND_NS + i * STEP_NS, i, &timers[i]))
+EACH(rearm_all, 0, timerhub_rearm(hub, timers[i], 120 * SECOND_NS + i * STEP_NS, TIMERHUB_ABSOLUTE))
+EACH(rearm_all_earlier, 0,
+     timerhub_rearm(hub, timers[i], 30 * SECOND_NS + i * STEP_NS, TIMERHUB_ABSOLUTE))
+BATCHES(rearm_many_all,
+        timerhub_rearm_many(hub, timers + i, BATCH, 120 * SECOND_NS, TIMERHUB_ABSOLUTE))
+EACH(cancel_all, 0, timerhub_cancel(hub, timers[i]))
+BATCHES(cancel_many_all, timerhub_cancel_many(hub, timers + i, BATCH))
+EACH(cancel_sync_all, 0, timerhub_cancel_sync(hub, timers[i]))
+EACH(read_now, 1, timerhub_now(hub) == 1)
+EACH(ask_remaining, 0, timerhub_remaining(hub, timers[i], &ignored_ns))
+EACH(advance_idle, 0, timerhub_advance(hub, 1000 * (i + 1), &ignored_ns))
+EACH(dispatch_each, 1, timerhub_dispatch(queue, 1))
+EACH(wait_all, 1, timerhub_wait(queue, events, 1, SECOND_NS))
 
 static int count_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
@@ -167,23 +121,9 @@ static void walk(void)
 	must(called, TIMERS, "timers in a walk");
 }
 
-/* ---- the owner and the consumer ---- */
-
-static void count_event(const struct timerhub_event *event)
-{
-	(void)event;
-	called++;
-}
-
 static void settle(void)
 {
 	advance_to(1);
-}
-
-static void advance_idle(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		advance_to(1000 * (i + 1));
 }
 
 static void expire_all(void)
@@ -202,24 +142,16 @@ static void deliver_all(void)
 	drain_all();
 }
 
+static void count_event(const struct timerhub_event *event)
+{
+	(void)event;
+	called++;
+}
+
 static void dispatch_all(void)
 {
 	must(timerhub_dispatch(queue, TIMERS), TIMERS, "dispatch");
 	must(called, TIMERS, "callbacks of a dispatch");
-}
-
-/* Dispatches as often as there are events, to show what a call costs beside its callback. */
-static void dispatch_each(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_dispatch(queue, 1), 1, "dispatch");
-	must(called, TIMERS, "callbacks of dispatches");
-}
-
-static void wait_all(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_wait(queue, events, 1, SECOND_NS), 1, "wait");
 }
 
 /* ---- the timeouts of a loop ---- */
@@ -231,85 +163,19 @@ static void count_timeout(struct timerhub_loop *of, struct timerhub_timeout *tim
 	called++;
 }
 
-__attribute__((noinline)) static int inline_set(struct timerhub_timeout *timeout, uint64_t delay_ns)
+__attribute__((noinline)) static int inline_set(struct timerhub_timeout *timeout)
 {
-	return timerhub_timeout_set(loop, timeout, delay_ns);
+	return timerhub_timeout_set(loop, timeout, 120 * SECOND_NS);
 }
 
-__attribute__((noinline)) static int inline_set_at(struct timerhub_timeout *timeout,
-                                                   uint64_t deadline_ns)
+__attribute__((noinline)) static int inline_set_at(struct timerhub_timeout *timeout)
 {
-	return timerhub_timeout_set_at(loop, timeout, deadline_ns);
+	return timerhub_timeout_set_at(loop, timeout, 120 * SECOND_NS);
 }
 
 __attribute__((noinline)) static int inline_stop(struct timerhub_timeout *timeout)
 {
 	return timerhub_timeout_stop(loop, timeout);
-}
-
-static void set_each(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must((timerhub_timeout_set)(loop, &timeouts[i], 120 * SECOND_NS), 0, "set");
-}
-
-static void set_each_inline(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(inline_set(&timeouts[i], 120 * SECOND_NS), 0, "set");
-}
-
-static void set_each_at(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must((timerhub_timeout_set_at)(loop, &timeouts[i], 120 * SECOND_NS), 0, "set_at");
-}
-
-static void set_each_at_inline(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(inline_set_at(&timeouts[i], 120 * SECOND_NS), 0, "set_at");
-}
-
-static void stop_each(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must((timerhub_timeout_stop)(loop, &timeouts[i]), 1, "stop");
-}
-
-static void stop_each_inline(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(inline_stop(&timeouts[i]), 1, "stop");
-}
-
-/* Sets each timeout for the first time, so that the loop schedules all of them in its next turn. */
-static void set_and_file(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must((timerhub_timeout_set)(loop, &timeouts[i], 60 * SECOND_NS + i * STEP_NS), 0,
-		     "set");
-	must(timerhub_loop_turn(loop), 0, "turn");
-}
-
-static void turn_idle(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_loop_turn(loop), 0, "turn");
-}
-
-static void settle_idle(void)
-{
-	uint64_t block_ns;
-
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_loop_settle(loop, &block_ns), 0, "settle");
-}
-
-static void update_each(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_loop_update(loop) == timerhub_loop_now(loop), 1, "update");
 }
 
 /* An iteration of a server that has received a message: the idle timeout moves. */
@@ -320,10 +186,24 @@ __attribute__((noinline)) static int inline_message(struct timerhub_timeout *tim
 	return result < 0 || timerhub_loop_turn(loop) != 0 || timerhub_loop_timeout(loop) == 0;
 }
 
-static void message_each(void)
+/* The parentheses call the library's function in place of the inline one. */
+EACH(set_each, 0, (timerhub_timeout_set)(loop, &timeouts[i], 120 * SECOND_NS))
+EACH(set_each_first, 0, (timerhub_timeout_set)(loop, &timeouts[i], 60 * SECOND_NS + i * STEP_NS))
+EACH(set_each_at, 0, (timerhub_timeout_set_at)(loop, &timeouts[i], 120 * SECOND_NS))
+EACH(stop_each, 1, (timerhub_timeout_stop)(loop, &timeouts[i]))
+EACH(set_each_inline, 0, inline_set(&timeouts[i]))
+EACH(set_each_at_inline, 0, inline_set_at(&timeouts[i]))
+EACH(stop_each_inline, 1, inline_stop(&timeouts[i]))
+EACH(message_each, 0, inline_message(&timeouts[i]))
+EACH(turn_idle, 0, timerhub_loop_turn(loop))
+EACH(settle_idle, 0, timerhub_loop_settle(loop, &ignored_ns))
+EACH(update_each, 1, timerhub_loop_update(loop) == timerhub_loop_now(loop))
+
+/* Sets each timeout for the first time, so that the loop schedules all of them in its next turn. */
+static void set_and_file(void)
 {
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(inline_message(&timeouts[i]), 0, "message");
+	set_each_first();
+	must(timerhub_loop_turn(loop), 0, "turn");
 }
 
 static void turn_until_called(void)
@@ -403,7 +283,6 @@ static const struct operation {
 	const char *name;
 	void (*prepare)(void);
 	void (*body)(void); /* function that does the operation TIMERS times */
-	bool observable;    /* whether the hub and the loop are */
 } operations[] = {
 	{ "arm", nothing, arm_all },
 	{ "arm_periodic", make_periodic, arm_all },
@@ -424,9 +303,9 @@ static const struct operation {
 	{ "expire", arm_and_file, expire_all },
 	{ "drain", arm_and_expire, drain_all },
 	{ "dispatch", arm_and_expire, dispatch_all },
-	{ "dispatch_observable", arm_and_expire, dispatch_all, true },
+	{ "dispatch_observable", arm_and_expire, dispatch_all },
 	{ "dispatch_one", arm_and_expire, dispatch_each },
-	{ "dispatch_one_observable", arm_and_expire, dispatch_each, true },
+	{ "dispatch_one_observable", arm_and_expire, dispatch_each },
 	{ "wait", arm_and_expire, wait_all },
 	{ "timeout_set", open_loop_and_set, set_each },
 	{ "timeout_set_inline", open_loop_and_set, set_each_inline },
@@ -436,9 +315,9 @@ static const struct operation {
 	{ "timeout_stop", open_loop_and_set, stop_each },
 	{ "timeout_stop_inline", open_loop_and_set, stop_each_inline },
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
-	{ "timeout_expire_observable", open_loop_and_pass, turn_until_called, true },
+	{ "timeout_expire_observable", open_loop_and_pass, turn_until_called },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
-	{ "loop_turn_idle_observable", open_loop_and_set, turn_idle, true },
+	{ "loop_turn_idle_observable", open_loop_and_set, turn_idle },
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 	{ "loop_alone_settle_idle", open_loop_alone_and_set, settle_idle },
 	{ "loop_alone_update", open_loop_alone_and_set, update_each },
@@ -447,7 +326,7 @@ static const struct operation {
 	{ "loop_manual_message", open_manual_loop_and_set, message_each },
 };
 
-/* check_counts.py gives callgrind the name counted(), so callgrind counts only inside counted(). */
+/* count.py gives callgrind the name counted(), so callgrind counts only inside counted(). */
 __attribute__((noinline)) void counted(void (*body)(void));
 
 void counted(void (*body)(void))
@@ -484,7 +363,7 @@ static void fill_specs(void)
  */
 static void measure(const struct operation *operation)
 {
-	observable = operation->observable;
+	observable = strstr(operation->name, "_observable") != NULL;
 	open_hub();
 	fill_specs();
 	arm_all(); /* the counted operation reuses these slots */

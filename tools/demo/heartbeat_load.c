@@ -5,10 +5,10 @@
  * The clients connect during two seconds and send heartbeats at random intervals of at most half
  * the timeout; a tenth of them falls silent at random times. With its last message the server tells
  * a client its deadline and when it was closed, both on CLOCK_MONOTONIC, so the judgement needs no
- * assumption of how long anything takes. This program does not use timerhub, which it tests: the
- * times of the heartbeats are kept in a calendar with a list of clients for each millisecond.
+ * assumption of how long anything takes. This program does not use timerhub, which it tests: it
+ * looks at the times of all heartbeats every millisecond.
  *
- * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] [-w TIMERHUB_TOP]
+ * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-w TIMERHUB_TOP]
  *                       SERVER [ARGUMENT...]
  *
  * Exit status 1 if the server closed an active connection or left a silent one open. Ctrl-C ends
@@ -33,20 +33,17 @@
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
-#define NOBODY UINT32_MAX
 #define FROM_SERVER UINT32_MAX /* data of an epoll event, in place of a client's number */
 
 enum {
 	BATCH = 512,
 	SPARE_FDS = 64,
-	CLIENTS_MAX = 1 << 20,
+	CLIENTS_MAX = 20000, /* an address has 28,232 ports for its clients */
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,   /* until all clients have begun to connect */
 	GRACE_S = 20, /* from a client's deadline until it counts as missed */
 	SETTLE_S = 1, /* from the last silent client's deadline to the run's end */
 	SILENT_ONE_IN = 10,
-	PORTS_PER_ADDRESS = 20000, /* clients of one source address, which has 28,232 ports */
-	CALENDAR_MS = 1 << 17,     /* twice the longest timeout, as a power of two */
 };
 
 struct client {
@@ -58,26 +55,22 @@ struct client {
 	uint64_t last_gone_ns;     /* just after it, when the server had the data */
 	uint64_t deadline_ns;      /* as the server's last message says; 0: there was none */
 	uint64_t closed_ns;        /* the same */
-	uint32_t next;             /* in the calendar's list; NOBODY: none */
 };
 
 static uint32_t connections = 10000;
-static uint64_t duration_ns = 20 * S, idle_ns = 3 * S, start_ns, random_state;
+static uint64_t duration_ns = 20 * S, idle_ns = 3 * S, start_ns;
 static const char *top; /* timerhub-top, for the hint to watch the server; or NULL */
 
 static struct client *clients;
-static uint32_t begun; /* how many have tried to connect */
-static uint32_t calendar[CALENDAR_MS];
-static uint64_t calendar_ms; /* no client is in an earlier millisecond */
+static uint32_t begun;                 /* how many have tried to connect */
+static uint64_t beats_ns[CLIENTS_MAX]; /* when each client sends its next heartbeat */
 static int epoll_fd;
 static volatile sig_atomic_t interrupted;
 
 static pid_t server;
-static int server_pipe;
+static FILE *server_out; /* without a buffer, so that epoll knows of each line */
 static bool server_ended;
 static unsigned server_port;
-static char said[1024]; /* the server's output, its unfinished line last */
-static size_t said_bytes;
 static char figures[1024]; /* the last line with its figures */
 
 static uint64_t heartbeats, *lateness_ns;
@@ -100,15 +93,10 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * S + (uint64_t)time.tv_nsec;
 }
 
-/* Returns a uniform random number in [low, high), by splitmix64 (Steele, Lea, Flood 2014). */
+/* Returns a random number in [low, high). */
 static uint64_t pick(uint64_t low, uint64_t high)
 {
-	uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	z ^= z >> 31;
-	return high > low ? low + z % (high - low) : low;
+	return high > low ? low + (uint64_t)(drand48() * (double)(high - low)) : low;
 }
 
 static void watch(int fd, uint32_t number)
@@ -141,28 +129,18 @@ static uint64_t server_figure(const char *key)
 
 static void server_hear(void)
 {
-	const ssize_t got = read(server_pipe, said + said_bytes, sizeof(said) - 1 - said_bytes);
-	char *end;
+	char line[sizeof(figures)];
+	const char *port;
 
-	if (got <= 0) {
-		server_ended = got == 0 || (errno != EINTR && errno != EAGAIN);
+	if (!fgets(line, sizeof(line), server_out)) {
+		server_ended = true;
 		return;
 	}
-	said_bytes += (size_t)got;
-	said[said_bytes] = '\0';
-	while ((end = strchr(said, '\n'))) {
-		const char *port = strstr(said, "127.0.0.1:");
-
-		*end = '\0';
-		if (server_port == 0 && port && port < end)
-			server_port = (unsigned)strtoul(port + strlen("127.0.0.1:"), NULL, 10);
-		else
-			memcpy(figures, said, (size_t)(end - said) + 1);
-		said_bytes -= (size_t)(end - said) + 1;
-		memmove(said, end + 1, said_bytes + 1);
-	}
-	if (said_bytes == sizeof(said) - 1)
-		said_bytes = 0; /* no line of the server is as long */
+	port = strstr(line, "127.0.0.1:");
+	if (server_port == 0 && port)
+		server_port = (unsigned)strtoul(port + strlen("127.0.0.1:"), NULL, 10);
+	else
+		snprintf(figures, sizeof(figures), "%s", line);
 }
 
 static void server_start(char **command, int words)
@@ -181,7 +159,10 @@ static void server_start(char **command, int words)
 	if (server == 0)
 		become_server(argv, fds[1], self);
 	close(fds[1]);
-	server_pipe = fds[0];
+	server_out = fdopen(fds[0], "r");
+	if (!server_out)
+		fail("fdopen");
+	setbuf(server_out, NULL);
 	while (server_port == 0 && !server_ended)
 		server_hear();
 	if (server_port == 0) {
@@ -208,26 +189,17 @@ static bool server_stop(void)
 /* Of the longest interval half the timeout is left, so only a stalled heartbeat comes too late. */
 static void plan_beat(uint32_t number, uint64_t now_ns)
 {
-	const uint64_t due_ns = now_ns + pick(idle_ns / 15, idle_ns / 2);
-	uint32_t *first = &calendar[due_ns / MS % CALENDAR_MS];
-
-	clients[number].next = *first;
-	*first = number;
+	beats_ns[number] = now_ns + pick(idle_ns / 15, idle_ns / 2);
 }
 
 /* Returns a socket that connects to the server, or -1. */
-static int connect_from(uint32_t number)
+static int connect_socket(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)server_port) };
-	struct sockaddr_in from = { .sin_family = AF_INET };
-	const int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number / PORTS_PER_ADDRESS);
-	/* Without the option, bind() would reserve a port, and there would not be enough. */
 	if (fd >= 0 &&
-	    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes)) == 0 &&
-	    bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
 	    (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS))
 		return fd;
 	if (refused++ == 0)
@@ -242,7 +214,8 @@ static void client_connect(uint32_t number)
 	struct client *client = &clients[number];
 	const uint64_t now_ns = now();
 
-	client->fd = connect_from(number);
+	client->fd = connect_socket();
+	beats_ns[number] = UINT64_MAX;
 	if (client->fd < 0)
 		return;
 	watch(client->fd, number);
@@ -268,6 +241,7 @@ static void client_beat(uint32_t number)
 	struct client *client = &clients[number];
 	const uint64_t now_ns = now();
 
+	beats_ns[number] = UINT64_MAX;
 	if (client->fd < 0 || falls_silent(client, now_ns))
 		return;
 	/* One that cannot be sent does not count; client_hear() learns of a close. */
@@ -339,14 +313,9 @@ static void advance(uint64_t now_ns)
 
 	while (begun < wanted)
 		client_connect(begun++);
-	for (; calendar_ms < now_ns / MS; calendar_ms++) {
-		uint32_t *first = &calendar[calendar_ms % CALENDAR_MS], number;
-
-		while ((number = *first) != NOBODY) {
-			*first = clients[number].next;
-			client_beat(number);
-		}
-	}
+	for (uint32_t i = 0; i < begun; i++)
+		if (beats_ns[i] <= now_ns)
+			client_beat(i);
 }
 
 /* Handles the events of the next timeout_ms, and returns how many. */
@@ -430,15 +399,12 @@ static void print_table(void)
 		row("closed while this program stalled", closed_our_pause, "for a whole timeout");
 	qsort(lateness_ns, closed, sizeof(*lateness_ns), compare);
 	for (unsigned i = 0; closed > 0 && i < 3; i++) {
-		static const struct {
-			const char *label;
-			uint32_t percent;
-		} rows[] = { { "lateness p50, us", 50 },
-			     { "lateness p99, us", 99 },
-			     { "lateness max, us", 100 } };
+		static const char *const labels[] = { "lateness p50, us", "lateness p99, us",
+			                              "lateness max, us" };
+		const uint32_t at[] = { closed / 2, (uint32_t)(closed * UINT64_C(99) / 100),
+			                closed - 1 };
 
-		row(rows[i].label,
-		    (double)(lateness_ns[(uint64_t)(closed - 1) * rows[i].percent / 100] / 1000),
+		row(labels[i], (double)(lateness_ns[at[i]] / 1000),
 		    "of the server's close() after the deadline");
 	}
 	row("messages", (double)messages, "the server moves a timeout for each");
@@ -495,11 +461,9 @@ static void raise_file_limit(void)
 static uint64_t number(const char *text, uint64_t min, uint64_t max)
 {
 	char *end;
-	uint64_t value;
+	const uint64_t value = strtoull(text, &end, 10);
 
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno == 0 && end != text && *end == '\0' && value >= min && value <= max)
+	if (end != text && *end == '\0' && value >= min && value <= max)
 		return value;
 	fprintf(stderr, "heartbeat_load: not a number from %" PRIu64 " to %" PRIu64 ": %s\n", min,
 	        max, text);
@@ -510,16 +474,13 @@ static void parse(int argc, char **argv)
 {
 	int option;
 
-	random_state = now();
-	while ((option = getopt(argc, argv, "+n:d:t:s:w:")) >= 0) {
+	while ((option = getopt(argc, argv, "+n:d:t:w:")) >= 0) {
 		if (option == 'n')
 			connections = (uint32_t)number(optarg, 1, CLIENTS_MAX);
 		else if (option == 'd')
 			duration_ns = number(optarg, 1, 100000) * S;
 		else if (option == 't')
 			idle_ns = number(optarg, 100, 60000) * MS;
-		else if (option == 's')
-			random_state = number(optarg, 0, UINT64_MAX);
 		else if (option == 'w')
 			top = optarg;
 		else
@@ -529,7 +490,7 @@ static void parse(int argc, char **argv)
 	    duration_ns >= idle_ns + (RAMP_S + SETTLE_S + 1) * S)
 		return;
 	fprintf(stderr, "usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] "
-	                "[-s SEED] [-w TIMERHUB_TOP] SERVER\n"
+	                "[-w TIMERHUB_TOP] SERVER\n"
 	                "SECONDS must be longer than the timeout by 4, so that each silent client "
 	                "can time out\n");
 	exit(2);
@@ -537,10 +498,11 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	bool ended_early;
 
 	parse(argc, argv);
+	srand48((long)now());
 	raise_file_limit();
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	clients = calloc(connections, sizeof(*clients));
@@ -549,19 +511,17 @@ int main(int argc, char **argv)
 		fail("memory or epoll");
 	for (uint32_t i = 0; i < connections; i++)
 		clients[i].fd = -1;
-	memset(calendar, 0xff, sizeof(calendar));
 	server_start(argv + optind, argc - optind);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	watch(server_pipe, FROM_SERVER);
+	watch(fileno(server_out), FROM_SERVER);
 	printf("the server closes each of %" PRIu32 " connections after %" PRIu64
-	       " ms of silence\nseed %" PRIu64 "\nthe server is process %d\n",
-	       connections, idle_ns / MS, random_state, (int)server);
+	       " ms of silence\nthe server is process %d\n",
+	       connections, idle_ns / MS, (int)server);
 	if (top)
 		printf("to see its timeouts in another terminal: %s %d\n", top, (int)server);
 	fflush(stdout);
 	start_ns = now();
-	calendar_ms = start_ns / MS;
 	run();
 	ended_early = server_ended;
 	const bool well = server_stop() && !ended_early;

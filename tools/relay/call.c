@@ -77,12 +77,12 @@ void tell_error(const struct call *call, const char *what, int error, const char
 
 	address_write(url, &call->addresses[call->shard]);
 	(void)fprintf(stderr, "timerhub-relay: %s: %s: %s\n", what, url, words);
-	if (!call->options->json)
+	if (!options.json)
 		return;
 	(void)printf("{\"result\": %d, \"error\": ", error);
-	print_text(words, strlen(words), true);
+	print_string(words);
 	(void)printf(", \"server\": ");
-	print_text(url, strlen(url), true);
+	print_string(url);
 	(void)printf("}\n");
 }
 
@@ -140,12 +140,11 @@ static void warn_of_insecure(const struct call *call)
 	}
 }
 
-enum status open_call(struct call *call, const struct options *options, const char *queue)
+enum status open_call(struct call *call, const char *queue)
 {
-	const char *redis = options->redis;
+	const char *redis = options.redis;
 	int result = 0;
 
-	call->options = options;
 	call->wire = NULL;
 	call->shards = call->shard = 0;
 	if (keys_init(&call->keys, queue) < 0)
@@ -172,21 +171,44 @@ int connect_call(struct call *call, uint32_t shard)
 	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
 }
 
+static unsigned count_words(const char *const *words)
+{
+	unsigned count = 0;
+
+	while (words[count])
+		count++;
+	return count;
+}
+
+static void add_words(struct call *call, const char *const *words)
+{
+	for (; *words; words++)
+		bytes_text(wire_output(call->wire), *words);
+}
+
+void begin(struct call *call, const char *function, const char *keys, const char *const *words)
+{
+	keys_call(&call->keys, wire_output(call->wire), function, keys, count_words(words));
+	add_words(call, words);
+}
+
+void begin_plain(struct call *call, const char *const *words)
+{
+	bytes_command(wire_output(call->wire), count_words(words));
+	add_words(call, words);
+}
+
 static int find_queue(struct call *call)
 {
 	static const char *const parts[] = { "state", "task", "due", "ready", "dead" };
 	enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+	char names[PARTS][KEYS_NAME_BYTES];
 	struct reply *reply;
 	int result;
 
-	bytes_command(wire_output(call->wire), 1 + PARTS);
-	add(call, "EXISTS");
-	for (unsigned i = 0; i < PARTS; i++) {
-		char name[KEYS_NAME_BYTES];
-
-		keys_name(&call->keys, name, parts[i]);
-		add(call, name);
-	}
+	for (unsigned i = 0; i < PARTS; i++)
+		keys_name(&call->keys, names[i], parts[i]);
+	begin_plain(call, WORDS("EXISTS", names[0], names[1], names[2], names[3], names[4]));
 	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
@@ -203,11 +225,7 @@ static int check_servers(struct call *call)
 	int result;
 
 	keys_name(&call->keys, state, "state");
-	bytes_command(wire_output(call->wire), 4);
-	add(call, "HMGET");
-	add(call, state);
-	add(call, "shards");
-	add(call, "shard");
+	begin_plain(call, WORDS("HMGET", state, "shards", "shard"));
 	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
@@ -260,16 +278,6 @@ void close_call(struct call *call)
 	call->wire = NULL;
 }
 
-void add(struct call *call, const char *word)
-{
-	bytes_text(wire_output(call->wire), word);
-}
-
-void begin(struct call *call, const char *function, const char *keys, unsigned arguments)
-{
-	keys_call(&call->keys, wire_output(call->wire), function, keys, arguments);
-}
-
 /* ---- a change, which has no effect after the tool has given up ---- */
 
 int ask_time(struct call *call)
@@ -277,8 +285,7 @@ int ask_time(struct call *call)
 	struct reply *reply;
 	int result;
 
-	bytes_command(wire_output(call->wire), 1);
-	add(call, "TIME");
+	begin_plain(call, WORDS("TIME"));
 	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
@@ -289,28 +296,28 @@ int ask_time(struct call *call)
 	return 0;
 }
 
-enum status begin_change(struct call *call, const char *what, const char *function,
-                         const char *keys, unsigned arguments)
+enum status change(struct call *call, const char *what, const char *function, const char *keys,
+                   const char *const *words, const char *data, size_t len)
 {
+	struct bytes *bytes = wire_output(call->wire);
 	int result = ask_time(call);
-
-	if (result < 0)
-		return complain(call, what, result);
-	begin(call, function, keys, arguments + CALLER_WORDS);
-	return GOOD;
-}
-
-void add_caller(struct call *call)
-{
 	uint64_t random = 0;
 	char holder[64];
 
+	if (result < 0)
+		return complain(call, what, result);
+	keys_call(&call->keys, bytes, function, keys,
+	          count_words(words) + (data ? 1 : 0) + CALLER_WORDS);
+	add_words(call, words);
+	if (data)
+		bytes_word(bytes, data, len);
 	/* Nothing fences the tool's only command, so a holder like another does no harm. */
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	(void)snprintf(holder, sizeof(holder), "0-%016" PRIx64, random);
-	bytes_number(wire_output(call->wire), call->until_us);
-	add(call, holder);
-	bytes_number(wire_output(call->wire), 1);
+	bytes_number(bytes, call->until_us);
+	bytes_text(bytes, holder);
+	bytes_number(bytes, 1);
+	return ask(call, what, NULL);
 }
 
 /* The command may still be on its way, so wait until it has no effect any more. */
@@ -325,9 +332,9 @@ static int give_up(struct call *call)
 	}
 }
 
-enum status say_done(const struct call *call)
+enum status say_done(void)
 {
-	if (call->options->json)
+	if (options.json)
 		(void)printf("{\"result\": 0}\n");
 	return GOOD;
 }
@@ -358,8 +365,7 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 	return status;
 }
 
-enum status ask(struct call *call, const char *what,
-                void (*print)(const struct reply *reply, bool json))
+enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply))
 {
 	struct reply *reply = NULL;
 	enum status status = ask_reply(call, what, &reply);
@@ -367,9 +373,9 @@ enum status ask(struct call *call, const char *what,
 	if (status != GOOD)
 		return status;
 	if (print)
-		print(reply, call->options->json);
+		print(reply);
 	else
-		status = say_done(call);
+		status = say_done();
 	reply_free(reply);
 	return status;
 }

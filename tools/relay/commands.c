@@ -13,7 +13,6 @@
 #include "tool.h"
 
 #define COUNT_MAX 1000u
-#define DATA_MAX ((size_t)1 << 20)
 
 /*
  * Convert WHEN to the form of the Redis functions, rounded up so that no task is early. *ret_flags:
@@ -35,112 +34,72 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 
 /* ---- commands; words[0] is the queue ---- */
 
-enum status do_create(struct call *call, char **words, int count)
+enum status do_create(struct call *call, char **words)
 {
+	struct bytes *bytes = wire_output(call->wire);
 	int result = handshake_load(call->wire, false, STEP_NS);
+	const char *queue = words[0];
+	unsigned settings = 0;
 
 	if (result == 0)
 		result = ask_time(call);
 	if (result < 0)
-		return complain(call, words[0], result);
-	for (int i = 1; i < count; i++)
-		if (!strchr(words[i], '='))
-			return misused("a setting must be NAME=VALUE, not", words[i]);
-	begin(call, "create", "ready state", 6 + 2 * (unsigned)(count - 1));
-	add(call, "until");
-	bytes_number(wire_output(call->wire), call->until_us);
-	add(call, "shards");
-	bytes_number(wire_output(call->wire), call->shards);
-	add(call, "shard");
-	bytes_number(wire_output(call->wire), call->shard);
-	for (int i = 1; i < count; i++) {
-		char *value = strchr(words[i], '=');
+		return complain(call, queue, result);
+	for (; words[1 + settings]; settings++)
+		if (!strchr(words[1 + settings], '='))
+			return misused("a setting must be NAME=VALUE, not", words[1 + settings]);
+	keys_call(&call->keys, bytes, "create", "ready state", 6 + 2 * settings);
+	bytes_text(bytes, "until");
+	bytes_number(bytes, call->until_us);
+	bytes_text(bytes, "shards");
+	bytes_number(bytes, call->shards);
+	bytes_text(bytes, "shard");
+	bytes_number(bytes, call->shard);
+	for (words++; *words; words++) {
+		const char *value = strchr(*words, '=');
 
-		*value++ = '\0';
-		add(call, words[i]);
-		add(call, value);
-		value[-1] = '='; /* restore the argument NAME=VALUE for the next server */
+		bytes_word(bytes, *words, (size_t)(value - *words));
+		bytes_text(bytes, value + 1);
 	}
-	return ask(call, words[0], NULL);
+	return ask(call, queue, NULL);
 }
 
-/* Returns 0 or the negative errno of a read. */
-static int read_input(char *data, size_t *ret_len)
+enum status do_put(struct call *call, char **words)
 {
-	*ret_len = fread(data, 1, DATA_MAX + 1, stdin);
-	return ferror(stdin) ? -errno : 0;
-}
-
-enum status do_put(struct call *call, char **words, int count)
-{
-	static char input[DATA_MAX + 1];
-	const char *data = count > 3 ? words[3] : "", *flags;
+	const char *data = words[3] ? words[3] : "", *flags;
 	size_t len = strlen(data);
 	char when[32], both[3];
-	enum status status;
-	int result = 0;
 
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
-	if (strcmp(data, "-") == 0) {
-		data = input;
-		result = read_input(input, &len);
-	}
-	if (result < 0) {
-		tell_error(call, words[1], result, "standard input cannot be read");
+	if (strcmp(data, "-") == 0)
+		data = console_input(&len);
+	if (!data) {
+		tell_error(call, words[1], -errno, "standard input cannot be read");
 		return FAILED;
 	}
-	(void)snprintf(both, sizeof(both), "%s%s", flags, call->options->replace ? "r" : "");
-	status = begin_change(call, words[1], "put", "due task state seats past", 4);
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add(call, when);
-	add(call, both);
-	bytes_word(wire_output(call->wire), data, len);
-	add_caller(call);
-	return ask(call, words[1], NULL);
+	(void)snprintf(both, sizeof(both), "%s%s", flags, options.replace ? "r" : "");
+	return change(call, words[1], "put", "due task state seats past",
+	              WORDS(words[1], when, both), data, len);
 }
 
-enum status do_cancel(struct call *call, char **words, int count)
-{
-	enum status status = begin_change(call, words[1], "cancel", "due task ready state past", 1);
-
-	(void)count;
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add_caller(call);
-	return ask(call, words[1], NULL);
-}
-
-enum status do_move(struct call *call, char **words, int count)
+enum status do_move(struct call *call, char **words)
 {
 	const char *flags;
 	char when[32];
-	enum status status;
 
-	(void)count;
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
-	status = begin_change(call, words[1], "move", "due task ready state past seats", 3);
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add(call, when);
-	add(call, flags);
-	add_caller(call);
-	return ask(call, words[1], NULL);
+	return change(call, words[1], "move", "due task ready state past seats",
+	              WORDS(words[1], when, flags), NULL, 0);
 }
 
-enum status do_done(struct call *call, char **words, int count)
+enum status do_done(struct call *call, char **words)
 {
 	struct reply *reply = NULL;
 	enum status status;
 
-	(void)count;
-	begin(call, "peek", "due task ready", 1);
-	add(call, words[1]);
+	begin(call, "peek", "due task ready", WORDS(words[1]));
 	status = ask_reply(call, words[1], &reply);
 	if (status != GOOD)
 		return status;
@@ -149,145 +108,71 @@ enum status do_done(struct call *call, char **words, int count)
 		           "no consumer has the task; cancel withdraws it");
 		status = REFUSED;
 	} else {
-		status = begin_change(call, words[1], "done", "due task ready state past", 2);
-	}
-	if (status == GOOD) {
-		add(call, words[1]);
-		add(call, reply_text(reply_at(reply, 6)));
-		add_caller(call);
+		status = change(call, words[1], "done", "due task ready state past",
+		                WORDS(words[1], reply_text(reply_at(reply, 6))), NULL, 0);
 	}
 	reply_free(reply);
-	return status == GOOD ? ask(call, words[1], NULL) : status;
+	return status;
 }
 
-static void print_peek(const struct reply *reply, bool json)
+/* Reads the COUNT behind the queue's name, if there is one. */
+static enum status read_count(char **words, const char **ret_count)
 {
-	static const char *const names[] = { "where", "due", "attempts", "put", "data", "entry" };
+	uint64_t count;
 
-	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
+	*ret_count = words[1] ? words[1] : "20";
+	if (console_number(*ret_count, &count) && count > 0 && count <= COUNT_MAX)
+		return GOOD;
+	return misused(words[1][0] == '-' ? OPTION_BEHIND : "COUNT must be 1 to 1000, not",
+	               words[1]);
 }
 
-enum status do_peek(struct call *call, char **words, int count)
+enum status do_list(struct call *call, char **words)
 {
-	(void)count;
-	begin(call, "peek", "due task ready", 1);
-	add(call, words[1]);
-	return ask(call, words[1], print_peek);
-}
+	const char *count;
 
-static bool read_count(char **words, int count, uint64_t *ret_count)
-{
-	*ret_count = 20;
-	return count < 2 ||
-	       (console_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX);
-}
-
-static enum status wrong_count(const char *word)
-{
-	return misused(word[0] == '-' ? OPTION_BEHIND : "COUNT must be 1 to 1000, not", word);
-}
-
-static void print_list(const struct reply *reply, bool json)
-{
-	static const char *const names[] = { "id", "due", "attempts", "put", "bytes" };
-
-	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
-}
-
-enum status do_list(struct call *call, char **words, int count)
-{
-	uint64_t most;
-
-	if (!read_count(words, count, &most))
-		return wrong_count(words[1]);
-	begin(call, "list", "due task", 2);
-	add(call, "0");
-	bytes_number(wire_output(call->wire), most);
+	if (read_count(words, &count) != GOOD)
+		return WRONG_USE;
+	begin(call, "list", "due task", WORDS("0", count));
 	return ask(call, words[0], print_list);
 }
 
-enum status do_dead(struct call *call, char **words, int count)
+enum status do_dead(struct call *call, char **words)
 {
 	char name[KEYS_NAME_BYTES];
-	uint64_t most;
+	const char *count;
 
-	if (!read_count(words, count, &most))
-		return wrong_count(words[1]);
+	if (read_count(words, &count) != GOOD)
+		return WRONG_USE;
 	keys_name(&call->keys, name, "dead");
-	bytes_command(wire_output(call->wire), 6);
-	add(call, "XRANGE");
-	add(call, name);
-	add(call, "-");
-	add(call, "+");
-	add(call, "COUNT");
-	bytes_number(wire_output(call->wire), most);
+	begin_plain(call, WORDS("XRANGE", name, "-", "+", "COUNT", count));
 	return ask(call, words[0], print_entries);
 }
 
-enum status do_pause(struct call *call, char **words, int count)
+enum status do_pause(struct call *call, char **words)
 {
 	char cursor[64] = "";
 
-	(void)count;
 	do {
 		struct reply *reply = NULL;
 		enum status status;
 
-		begin(call, "pause", "due task ready state", 1);
-		add(call, cursor);
+		begin(call, "pause", "due task ready state", WORDS(cursor));
 		status = ask_reply(call, words[0], &reply);
 		if (status != GOOD)
 			return status;
 		(void)snprintf(cursor, sizeof(cursor), "%s", reply_text(reply_at(reply, 1)));
 		reply_free(reply);
 	} while (cursor[0]);
-	return say_done(call);
+	return say_done();
 }
 
-enum status do_resume(struct call *call, char **words, int count)
-{
-	(void)count;
-	begin(call, "resume", "state seats", 0);
-	return ask(call, words[0], NULL);
-}
-
-enum status do_revive(struct call *call, char **words, int count)
-{
-	enum status status =
-		begin_change(call, words[1], "revive", "dead due task state seats past", 1);
-
-	(void)count;
-	if (status != GOOD)
-		return status;
-	add(call, words[1]);
-	add_caller(call);
-	return ask(call, words[1], NULL);
-}
-
-static void print_stat(const struct reply *reply, bool json)
-{
-	print_pairs(reply, 1, json);
-}
-
-void begin_stat(struct call *call)
-{
-	begin(call, "stat", "due task ready dead past state seats seen", 0);
-}
-
-enum status do_stat(struct call *call, char **words, int count)
-{
-	(void)count;
-	begin_stat(call);
-	return ask(call, words[0], print_stat);
-}
-
-enum status do_load(struct call *call, char **words, int count)
+enum status do_load(struct call *call, char **words)
 {
 	int result = handshake_load(call->wire, true, STEP_NS);
 
 	(void)words;
-	(void)count;
-	return result < 0 ? complain(call, "load", result) : say_done(call);
+	return result < 0 ? complain(call, "load", result) : say_done();
 }
 
 /* ---- check ---- */
@@ -301,9 +186,7 @@ static int repair_server(struct call *call, uint64_t *restored, uint64_t *remove
 		struct reply *reply;
 		int result;
 
-		begin(call, "repair", "due task ready dead past state seats", 2);
-		add(call, stage);
-		add(call, cursor);
+		begin(call, "repair", "due task ready dead past state seats", WORDS(stage, cursor));
 		result = handshake_call(call->wire, &reply, STEP_NS);
 		if (result < 0)
 			return result;
@@ -343,50 +226,67 @@ static enum status repair(struct call *call, const char *queue)
 	console_work_end();
 	if (result < 0)
 		return complain(call, queue, result);
-	if (!call->options->json)
+	if (!options.json)
 		(void)printf("repaired: %" PRIu64 " put back, %" PRIu64 " removed\n", restored,
 		             removed);
 	return GOOD;
 }
 
 /* The library's advice to run a relay, which ends the text, lacks the queue's name. */
-static void write_fault(char words[256], const char *fault, const char *queue)
+static void print_fault(const char *fault, const char *queue)
 {
 	const size_t len = strlen(fault);
 	const bool advises = len > 4 && strcmp(fault + len - 4, " run") == 0;
 
-	(void)snprintf(words, 256, "%.180s%s%.64s", fault, advises ? " " : "",
-	               advises ? queue : "");
+	(void)printf("%s%s%s", fault, advises ? " " : "", advises ? queue : "");
 }
 
 static void print_report_json(const struct timerhub_relay_report *report, const char *keeps,
-                              const char *fault, const char *queue)
+                              const char *queue)
 {
-	char words[256];
+	const char *quote = report->fault ? "\"" : "";
 
 	(void)printf("{\"keeps\": %" PRIu32 ", \"keeps_text\": ", report->keeps);
-	print_text(keeps, strlen(keeps), true);
+	print_string(keeps);
 	(void)printf(", \"replicas\": %" PRIu32 ", \"replicas_min\": %" PRIu32
 	             ", \"evicts\": %" PRIu32 ", \"tasks\": %" PRIu64 ", \"placed\": %" PRIu64
 	             ", \"relays\": %" PRIu64 ", \"overdue_ns\": %" PRIu64
-	             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s, \"fault\": ",
+	             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s, \"fault\": %s",
 	             report->replicas, report->replicas_min, report->evicts, report->tasks,
 	             report->placed, report->relays, report->overdue_ns, report->round_trip_ns,
-	             report->fault ? "false" : "true");
-	if (report->fault)
-		print_text(fault, strlen(fault), true);
-	else
-		(void)printf("null");
-	(void)printf(", \"faults\": [");
+	             report->fault ? "false" : "true", quote);
+	print_fault(report->fault ? report->fault : "null", queue);
+	(void)printf("%s, \"faults\": [", quote);
 	for (unsigned i = 0; check_fault_text(report->faults, i); i++) {
-		write_fault(words, check_fault_text(report->faults, i), queue);
-		(void)printf("%s", i > 0 ? ", " : "");
-		print_text(words, strlen(words), true);
+		(void)printf("%s\"", i > 0 ? ", " : "");
+		print_fault(check_fault_text(report->faults, i), queue);
+		(void)printf("\"");
 	}
 	(void)printf("]}\n");
 }
 
-enum status do_check(struct call *call, char **words, int count)
+static void print_report(const struct timerhub_relay_report *report, const char *keeps,
+                         const char *queue)
+{
+	const char *fault = report->fault ? report->fault : "none";
+
+	(void)printf("keeps: %s\nreplicas: %" PRIu32 ", at least %" PRIu32
+	             "; a failover to a replica loses the last changes\n"
+	             "tasks: %" PRIu64 "; the first waiting task is overdue by %" PRIu64 " ms\n"
+	             "relays: %" PRIu64 "\nround trip: %" PRIu64
+	             " us; --grace should be at least 4 round trips\n",
+	             keeps, report->replicas, report->replicas_min, report->tasks,
+	             report->overdue_ns / NS_PER_MS, report->relays,
+	             report->round_trip_ns / NS_PER_US);
+	for (unsigned i = 0; fault; fault = check_fault_text(report->faults, ++i)) {
+		(void)printf("fault: %s",
+		             console_colour(stdout, report->fault ? CONSOLE_BAD : CONSOLE_GOOD));
+		print_fault(fault, queue);
+		(void)printf("%s\n", console_colour(stdout, CONSOLE_PLAIN));
+	}
+}
+
+enum status do_check(struct call *call, char **words)
 {
 	static const char *const keeps[] = {
 		"unknown: the server does not show its configuration",
@@ -401,10 +301,8 @@ enum status do_check(struct call *call, char **words, int count)
 	struct timerhub_relay_report report;
 	enum status status = GOOD;
 	uint32_t answers = 0;
-	char fault[256];
 	int result;
 
-	(void)count;
 	for (uint32_t i = 0; i < call->shards && status != REFUSED; i++) {
 		enum status one = reach(call, i, NEEDS_QUEUE, words[0]);
 
@@ -413,34 +311,11 @@ enum status do_check(struct call *call, char **words, int count)
 	}
 	if (status == REFUSED || answers == 0)
 		return status;
-	if (call->options->repair && repair(call, words[0]) != GOOD)
+	if (options.repair && repair(call, words[0]) != GOOD)
 		return FAILED;
-	result = timerhub_relay_check(call->options->redis, words[0], &report);
+	result = timerhub_relay_check(options.redis, words[0], &report);
 	if (result < 0)
 		return complain(call, words[0], result);
-	write_fault(fault, report.fault ? report.fault : "none", words[0]);
-	if (call->options->json) {
-		print_report_json(&report, keeps[report.keeps], fault, words[0]);
-	} else {
-		(void)printf("keeps: %s\n", keeps[report.keeps]);
-		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; a failover to a replica "
-		             "loses the last changes\n",
-		             report.replicas, report.replicas_min);
-		(void)printf("tasks: %" PRIu64 "; the first waiting task is overdue by %" PRIu64
-		             " ms\n",
-		             report.tasks, report.overdue_ns / 1000000);
-		(void)printf("relays: %" PRIu64 "\n", report.relays);
-		(void)printf("round trip: %" PRIu64
-		             " us; --grace should be at least 4 round trips\n",
-		             report.round_trip_ns / 1000);
-		for (unsigned i = 0; i == 0 || check_fault_text(report.faults, i); i++) {
-			if (i > 0)
-				write_fault(fault, check_fault_text(report.faults, i), words[0]);
-			(void)printf(
-				"fault: %s%s%s\n",
-				console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
-				fault, console_colour(stdout, CONSOLE_PLAIN));
-		}
-	}
+	(options.json ? print_report_json : print_report)(&report, keeps[report.keeps], words[0]);
 	return worse(status, report.fault ? REFUSED : GOOD);
 }

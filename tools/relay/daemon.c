@@ -148,17 +148,26 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 	}
 }
 
-/* Tries once more to serve what was refused. Says so only if it succeeds. */
-static void open_refused(struct served *queues, int count,
-                         const struct timerhub_relay_config *config)
+/*
+ * Waits for an answer of each relay's threads, which answer also while their server does not, and
+ * tries once more to serve what was refused. Returns whether a queue is still refused.
+ */
+static bool look_after(struct served *queues, int count, const struct timerhub_relay_config *config)
 {
+	struct timerhub_relay_stats stats;
+	bool is_refused = false;
+
 	for (int i = 0; i < count; i++) {
 		const struct watcher watcher = { .tell = tell, .arg = &queues[i] };
 
-		if (!queues[i].relay &&
-		    relay_open(&queues[i].relay, queues[i].name, config, &watcher) == 0)
+		if (queues[i].relay)
+			(void)timerhub_relay_stats(queues[i].relay, &stats);
+		else if (relay_open(&queues[i].relay, queues[i].name, config, &watcher) == 0)
 			tell_open(&queues[i], "serves again", "");
+		else
+			is_refused = true;
 	}
+	return is_refused;
 }
 
 /* A server that evicts keys when its memory is full loses tasks, and nobody else would say so. */
@@ -167,35 +176,17 @@ static void tell_of_eviction(struct served *served)
 	struct timerhub_relay_report report;
 
 	if (served->told_of_eviction ||
-	    timerhub_relay_check(served->call.options->given, served->name, &report) < 0 ||
-	    !report.evicts)
+	    timerhub_relay_check(options.given, served->name, &report) < 0 || !report.evicts)
 		return;
 	served->told_of_eviction = true;
 	tell_open(served, check_fault_text(TIMERHUB_RELAY_FAULT_EVICTS, 0), "");
-}
-
-/* Wait for an answer of each relay's threads, which answer also while their server does not. */
-static void check_life(struct served *queues, int count)
-{
-	struct timerhub_relay_stats stats;
-
-	for (int i = 0; i < count; i++)
-		if (queues[i].relay)
-			(void)timerhub_relay_stats(queues[i].relay, &stats);
-}
-
-static bool is_refused(const struct served *queues, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (!queues[i].relay)
-			return true;
-	return false;
 }
 
 static void serve(struct served *queues, int count, const struct timerhub_relay_config *config,
                   const sigset_t *signals)
 {
 	uint64_t since_asked_us = ASK_POLICY_US, wait_us;
+	bool is_refused = true;
 
 	notify("READY=1");
 	do {
@@ -204,26 +195,25 @@ static void serve(struct served *queues, int count, const struct timerhub_relay_
 			for (int i = 0; i < count; i++)
 				tell_of_eviction(&queues[i]);
 		}
-		wait_us = is_refused(queues, count) ? AGAIN_US : ASK_POLICY_US;
+		wait_us = is_refused ? AGAIN_US : ASK_POLICY_US;
 		wait_us = watchdog_us() < wait_us ? watchdog_us() : wait_us;
 		since_asked_us += wait_us;
 		if (wait_for_signal(signals, wait_us) != 0)
 			return;
-		open_refused(queues, count, config);
-		check_life(queues, count);
+		is_refused = look_after(queues, count, config);
 		notify("WATCHDOG=1");
 	} while (true);
 }
 
-static enum status open_and_serve(const struct options *options, struct served *queues, int count)
+static enum status open_and_serve(struct served *queues, int count)
 {
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
 		.flags = TIMERHUB_RELAY_SERVE,
-		.redis = options->given, /* the library reads a file again for a new password */
-		.horizon_ns = options->horizon_ms * NS_PER_MS,
-		.grace_ns = options->grace_ms * NS_PER_MS,
-		.batch = (uint32_t)options->batch,
+		.redis = options.given, /* the library reads a file again for a new password */
+		.horizon_ns = options.horizon_ms * NS_PER_MS,
+		.grace_ns = options.grace_ms * NS_PER_MS,
+		.batch = (uint32_t)options.batch,
 		/* short, or a lost server would delay WATCHDOG=1 */
 		.timeout_ns = TRY_NS,
 	};
@@ -251,7 +241,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 	return opened == 0 && failure < 0 ? FAILED : GOOD;
 }
 
-enum status daemon_run(const struct options *options, char **queues, int count)
+enum status daemon_run(char **queues, int count)
 {
 	struct served *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
@@ -260,10 +250,10 @@ enum status daemon_run(const struct options *options, char **queues, int count)
 		return out_of_memory();
 	for (int i = 0; i < count && status == GOOD; i++) {
 		all[i].name = queues[i];
-		status = open_call(&all[i].call, options, queues[i]);
+		status = open_call(&all[i].call, queues[i]);
 	}
 	if (status == GOOD)
-		status = open_and_serve(options, all, count);
+		status = open_and_serve(all, count);
 	free(all);
 	return status;
 }

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <metrics/openmetrics.h>
 
@@ -21,56 +20,34 @@ struct number {
 	unsigned decimals; /* prints the field / 10^decimals */
 };
 
-static const struct number numbers[] = {
-	{ { "timerhub_relay_tasks", "gauge", NULL, "Live tasks." }, "tasks", 0 },
-	{ { "timerhub_relay_waiting", "gauge", NULL, "Tasks that are not in the stream." },
-	  "waiting",
-	  0 },
-	{ { "timerhub_relay_ready", "gauge", NULL, "Tasks in the stream." }, "ready", 0 },
-	{ { "timerhub_relay_taken", "gauge", NULL,
-	    "Tasks that a consumer has taken and not finished." },
-	  "taken",
-	  0 },
-	{ { "timerhub_relay_lag_seconds", "gauge", "seconds",
-	    "Time since the due time of the first task that no consumer has taken." },
-	  "lag",
-	  6 },
-	{ { "timerhub_relay_overdue_seconds", "gauge", "seconds",
-	    "Time since the due time of the first waiting task." },
-	  "overdue",
-	  6 },
-	{ { "timerhub_relay_parked", "gauge", NULL, "Parked tasks." }, "parked", 0 },
-	{ { "timerhub_relay_paused", "gauge", NULL, "1 if the queue is paused, else 0." },
-	  "paused",
-	  0 },
-	{ { "timerhub_relay_relays", "gauge", NULL, "Relays with a rank." }, "relays", 0 },
-	{ { "timerhub_relay_tasks_max", "gauge", NULL,
-	    "Largest number of live tasks of the queue." },
-	  "tasks_max",
-	  0 },
-	{ { "timerhub_relay_promoted", "counter", NULL, "Tasks that became due." }, "promoted", 0 },
-	{ { "timerhub_relay_leases_over", "counter", NULL,
-	    "Deliveries repeated because a lease was over." },
-	  "leases_over",
-	  0 },
-	{ { "timerhub_relay_parked_ever", "counter", NULL, "Tasks that were ever parked." },
-	  "parked_ever",
-	  0 },
-	{ { "timerhub_relay_dead_cut", "counter", NULL,
-	    "Parked tasks that the setting dead_max has cut off." },
-	  "dead_cut",
-	  0 },
-	{ { "timerhub_relay_orphans", "counter", NULL,
-	    "Ids, records and entries of other programs that relays have found." },
-	  "orphans",
-	  0 },
-	{ { "timerhub_relay_swept", "counter", NULL, "Entries removed after a plain XACK." },
-	  "swept",
-	  0 },
-};
+#define NUMBER(field, type, help)                                                                  \
+	{                                                                                          \
+		{ "timerhub_relay_" field, type, NULL, help }, field, 0                            \
+	}
+#define SECONDS(field, help)                                                                       \
+	{                                                                                          \
+		{ "timerhub_relay_" field "_seconds", "gauge", "seconds", help }, field, 6         \
+	}
 
-/* of the numbers in a relay's value, behind its rank and the time of sending */
-enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
+static const struct number numbers[] = {
+	NUMBER("tasks", "gauge", "Live tasks."),
+	NUMBER("waiting", "gauge", "Tasks that are not in the stream."),
+	NUMBER("ready", "gauge", "Tasks in the stream."),
+	NUMBER("taken", "gauge", "Tasks that a consumer has taken and not finished."),
+	SECONDS("lag", "Time since the due time of the first task that no consumer has taken."),
+	SECONDS("overdue", "Time since the due time of the first waiting task."),
+	NUMBER("parked", "gauge", "Parked tasks."),
+	NUMBER("paused", "gauge", "1 if the queue is paused, else 0."),
+	NUMBER("relays", "gauge", "Relays with a rank."),
+	NUMBER("tasks_max", "gauge", "Largest number of live tasks of the queue."),
+	NUMBER("promoted", "counter", "Tasks that became due."),
+	NUMBER("leases_over", "counter", "Deliveries repeated because a lease was over."),
+	NUMBER("parked_ever", "counter", "Tasks that were ever parked."),
+	NUMBER("dead_cut", "counter", "Parked tasks that the setting dead_max has cut off."),
+	NUMBER("orphans", "counter",
+	       "Ids, records and entries of other programs that relays have found."),
+	NUMBER("swept", "counter", "Entries removed after a plain XACK."),
+};
 
 static const struct metrics_family looks_family = { "timerhub_relay_looks", "counter", NULL,
 	                                            "Polls of a relay." };
@@ -92,53 +69,25 @@ struct told {
 
 /* ---- one server ---- */
 
-/* From index 1 on. Returns false at the end of the reply. */
-static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
-                      const char **ret_value)
-{
-	if (*at + 1 >= reply_count(reply))
-		return false;
-	*ret_name = reply_text(reply_at(reply, *at));
-	*ret_value = reply_text(reply_at(reply, *at + 1));
-	*at += 2;
-	return true;
-}
-
 static void add_number(struct text *text, const struct number *number, const struct reply *reply,
                        const char *labels)
 {
-	const char *name, *value;
+	const char *value = stat_value(reply, number->field);
 
-	for (size_t at = 1; next_pair(reply, &at, &name, &value);)
-		if (strcmp(name, number->field) == 0)
-			metrics_add_sample(text, &number->family, labels, strtoull(value, NULL, 10),
-			                   number->decimals);
+	if (value)
+		metrics_add_sample(text, &number->family, labels, strtoull(value, NULL, 10),
+		                   number->decimals);
 }
 
 static void add_lateness(struct text *text, const struct reply *reply, const char *labels)
 {
 	uint64_t buckets[METRICS_BUCKETS] = { 0 };
 	const char *name, *value;
+	size_t at = 0;
 
-	for (size_t at = 1; next_pair(reply, &at, &name, &value);) {
-		unsigned long bucket = METRICS_BUCKETS;
-
-		if (strncmp(name, "late:", 5) == 0)
-			bucket = strtoul(name + 5, NULL, 10);
-		if (bucket < METRICS_BUCKETS)
-			buckets[bucket] += strtoull(value, NULL, 10);
-	}
+	while (stat_next(reply, &at, &name, &value))
+		stat_add_late(name, value, buckets, METRICS_BUCKETS);
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
-}
-
-static uint64_t relay_number(const char *value, unsigned index)
-{
-	uint64_t number = 0;
-	char *end = (char *)(uintptr_t)value;
-
-	for (unsigned i = 0; i <= index; i++)
-		number = strtoull(end, &end, 10);
-	return number;
 }
 
 static void add_relays(struct text *text, const struct metrics_family *family, unsigned index,
@@ -146,17 +95,19 @@ static void add_relays(struct text *text, const struct metrics_family *family, u
 {
 	const char *name, *value;
 
-	for (size_t at = 1; next_pair(reply, &at, &name, &value);) {
+	for (size_t at = 0; stat_next(reply, &at, &name, &value);) {
 		char all[RELAY_LABELS_BYTES];
 		struct text more = { .buffer = all, .bytes = sizeof(all) };
+		uint64_t said[RELAY_NUMBERS];
+		const char *relay = stat_relay(name, value, said);
 
-		if (strncmp(name, "relay:", 6) != 0)
+		if (!relay)
 			continue;
 		text_add(&more, labels);
-		metrics_add_label(&more, "relay", name + 6);
+		metrics_add_label(&more, "relay", relay);
 		text_end(&more);
 		if (more.length < sizeof(all))
-			metrics_add_sample(text, family, all, relay_number(value, index), 0);
+			metrics_add_sample(text, family, all, said[index], 0);
 	}
 }
 
@@ -211,26 +162,21 @@ static enum status ask_server(struct call *call, uint32_t server, const char *qu
                               struct told *told)
 {
 	struct text labels = { .buffer = told->labels[server], .bytes = LABELS_BYTES };
-	enum status status = reach(call, server, NEEDS_QUEUE, queue);
 	char number[16];
 
 	(void)snprintf(number, sizeof(number), "%" PRIu32, server);
 	metrics_add_label(&labels, "queue", queue);
 	metrics_add_label(&labels, "server", number);
 	text_end(&labels);
-	if (status != GOOD)
-		return status;
-	begin_stat(call);
-	return ask_reply(call, queue, &told->replies[server]);
+	return ask_stat(call, server, queue, &told->replies[server]);
 }
 
 /* A server that fails hides none of the others, or the alarm for it would vanish with them. */
-enum status do_metrics(struct call *call, char **words, int count)
+enum status do_metrics(struct call *call, char **words)
 {
 	struct told told = { .count = call->shards };
 	enum status status = GOOD, printed;
 
-	(void)count;
 	for (uint32_t i = 0; i < told.count; i++)
 		status = worse(status, ask_server(call, i, words[0], &told));
 	printed = status == REFUSED ? GOOD : print_told(&told);

@@ -7,28 +7,37 @@
 
 #include "tool.h"
 
-void print_text(const char *text, size_t len, bool json)
+/* The one with --json, or the other. */
+static void put(const char *json, const char *text)
 {
-	if (json)
-		(void)putchar('"');
+	(void)fputs(options.json ? json : text, stdout);
+}
+
+void print_text(const char *text, size_t len)
+{
+	put("\"", "");
 	for (size_t i = 0; i < len; i++) {
 		unsigned char byte = (unsigned char)text[i];
 
 		if (byte >= ' ' && byte < 127 && byte != '"' && byte != '\\')
 			(void)putchar(byte);
 		else
-			(void)printf(json ? "\\u%04x" : "\\x%02x", byte);
+			(void)printf(options.json ? "\\u%04x" : "\\x%02x", byte);
 	}
-	if (json)
-		(void)putchar('"');
+	put("\"", "");
 }
 
-static void print_value(const struct reply *reply, bool json)
+void print_string(const char *text)
+{
+	print_text(text, strlen(text));
+}
+
+static void print_value(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_INTEGER)
 		(void)printf("%" PRId64, reply_integer(reply));
 	else
-		print_text(reply_text(reply), reply_len(reply), json);
+		print_text(reply_text(reply), reply_len(reply));
 }
 
 /* Print the time of a field `due` or `put` as text. False if it is another field, or no time. */
@@ -52,78 +61,78 @@ static bool print_time(const char *name, const struct reply *value)
 	return true;
 }
 
-void print_pairs(const struct reply *reply, size_t from, bool json)
+void print_stat(const struct reply *reply)
 {
-	if (json)
-		(void)printf("{");
-	for (size_t i = from; i + 1 < reply_count(reply); i += 2) {
-		const struct reply *name = reply_at(reply, i), *value = reply_at(reply, i + 1);
-		const char *text = reply_text(value);
+	const char *name, *value;
 
-		if (json && i > from)
-			(void)printf(", ");
-		print_text(reply_text(name), reply_len(name), json);
-		(void)printf(json ? ": " : " ");
-		/* timerhub_stat returns its numbers as texts of digits */
-		if (json && *text && strspn(text, "0123456789") == reply_len(value))
-			(void)printf("%s", text);
+	put("{", "");
+	for (size_t at = 0; stat_next(reply, &at, &name, &value);) {
+		if (at > 2)
+			put(", ", "");
+		print_string(name);
+		put(": ", " ");
+		/* numbers are texts of digits */
+		if (options.json && *value && value[strspn(value, "0123456789")] == '\0')
+			(void)printf("%s", value);
 		else
-			print_value(value, json);
-		if (!json)
-			(void)printf("\n");
+			print_value(reply_at(reply, at));
+		put("", "\n");
 	}
-	if (json)
-		(void)printf("}\n");
+	put("}\n", "");
 }
 
-void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
-                bool json)
+/* A column or field. As text, the first of a line has no name. */
+static void print_field(const char *name, const struct reply *value, bool first)
 {
-	if (json)
-		(void)printf("[");
-	for (size_t i = from; i + columns <= reply_count(reply); i += columns) {
-		if (json)
-			(void)printf(i > from ? ",\n {" : "{");
-		for (size_t j = 0; j < columns; j++) {
-			const struct reply *value = reply_at(reply, i + j);
-
-			if (!json && print_time(names[j], value))
-				continue;
-			if (json)
-				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
-			else if (j > 0)
-				(void)printf(" %s ", names[j]);
-			print_value(value, json);
-		}
-		(void)printf(json ? "}" : "\n");
+	if (!options.json && print_time(name, value))
+		return;
+	if (!first)
+		put(", ", " ");
+	if (options.json || !first) {
+		print_string(name);
+		put(": ", " ");
 	}
-	if (json)
-		(void)printf("]\n");
+	print_value(value);
 }
 
-void print_entries(const struct reply *reply, bool json)
+static void print_rows(const struct reply *reply, const char *const *names, size_t columns)
 {
-	if (json)
-		(void)printf("[");
+	put("[", "");
+	for (size_t i = 1; i + columns <= reply_count(reply); i += columns) {
+		put(i > 1 ? ",\n {" : "{", "");
+		for (size_t j = 0; j < columns; j++)
+			print_field(names[j], reply_at(reply, i + j), j == 0);
+		put("}", "\n");
+	}
+	put("]\n", "");
+}
+
+void print_peek(const struct reply *reply)
+{
+	static const char *const names[] = { "where", "due", "attempts", "put", "data", "entry" };
+
+	print_rows(reply, names, sizeof(names) / sizeof(names[0]));
+}
+
+void print_list(const struct reply *reply)
+{
+	static const char *const names[] = { "id", "due", "attempts", "put", "bytes" };
+
+	print_rows(reply, names, sizeof(names) / sizeof(names[0]));
+}
+
+void print_entries(const struct reply *reply)
+{
+	put("[", "");
 	for (size_t i = 0; i < reply_count(reply); i++) {
 		const struct reply *entry = reply_at(reply, i), *fields = reply_at(entry, 1);
 
-		(void)printf(json ? (i > 0 ? ",\n {\"entry\": \"%s\"" : "{\"entry\": \"%s\"")
-		                  : "%s",
-		             reply_text(reply_at(entry, 0)));
-		for (size_t j = 0; j + 1 < reply_count(fields); j += 2) {
-			const struct reply *value = reply_at(fields, j + 1);
-
-			if (!json && print_time(reply_text(reply_at(fields, j)), value))
-				continue;
-			(void)printf(json ? ", " : " ");
-			print_text(reply_text(reply_at(fields, j)), reply_len(reply_at(fields, j)),
-			           json);
-			(void)printf(json ? ": " : " ");
-			print_text(reply_text(value), reply_len(value), json);
-		}
-		(void)printf(json ? "}" : "\n");
+		put(i > 0 ? ",\n {" : "{", "");
+		print_field("entry", reply_at(entry, 0), true);
+		for (size_t j = 0; j + 1 < reply_count(fields); j += 2)
+			print_field(reply_text(reply_at(fields, j)), reply_at(fields, j + 1),
+			            false);
+		put("}", "\n");
 	}
-	if (json)
-		(void)printf("]\n");
+	put("]\n", "");
 }

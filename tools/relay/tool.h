@@ -15,12 +15,11 @@
 
 #define OPTION_BEHIND "options stand before QUEUE, unlike"
 
-struct options {
+extern struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
 	const char *given; /* the same, or @FILE if they are in a file */
 	bool json;
-	bool is_answered; /* --help or --version was given, and is printed */
-	bool metrics;     /* option of stat: print OpenMetrics text */
+	bool metrics; /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
 	uint64_t interval_ms; /* time between two readings of `top`. 0 means 1 s. */
@@ -28,16 +27,14 @@ struct options {
 	uint64_t horizon_ms;  /* 0 in horizon_ms, grace_ms or batch means the library's default */
 	uint64_t grace_ms;
 	uint64_t batch;
-};
+} options;
 
-enum status daemon_run(const struct options *options, char **queues, int count);
-
-enum status top_run(const struct options *options, char **queues, int count);
+enum status daemon_run(char **queues, int count);
+enum status top_run(char **queues, int count);
 
 /* ---- call.c ---- */
 
 struct call {
-	const struct options *options;
 	struct keys keys;
 	struct address addresses[KEYS_SHARDS_MAX];
 	uint32_t shards;
@@ -55,36 +52,39 @@ enum needs { NEEDS_NOTHING, NEEDS_KEYS, NEEDS_FUNCTIONS, NEEDS_QUEUE };
  * A function that returns another status than GOOD has printed why: `what`, the server, the error.
  * open_call() connects to nothing, and wants close_call() even if it fails.
  */
-enum status open_call(struct call *call, const struct options *options, const char *queue);
+enum status open_call(struct call *call, const char *queue);
 int connect_call(struct call *call, uint32_t shard);
 
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/* Encode the call of a Redis function, and then each of its arguments with add(). */
-void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
-void add(struct call *call, const char *word);
+/* A list of words for the functions below. */
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Sets until_us and until_ns. */
+/* Encodes the call of a Redis function with these words as arguments. */
+void begin(struct call *call, const char *function, const char *keys, const char *const *words);
+
+/* Encodes another command. */
+void begin_plain(struct call *call, const char *const *words);
+
+/* Asks for Redis's time, and sets until_us and until_ns. */
 int ask_time(struct call *call);
 
 /*
- * begin(), for a change, with the arguments that add_caller() adds at their end. Asks for Redis's
- * time, and prints an error.
+ * Calls a Redis function that changes a task, with the words, the data unless it is NULL, and what
+ * lets the change have no effect after until_us.
  */
-enum status begin_change(struct call *call, const char *what, const char *function,
-                         const char *keys, unsigned arguments);
-void add_caller(struct call *call);
+enum status change(struct call *call, const char *what, const char *function, const char *keys,
+                   const char *const *words, const char *data, size_t len);
 
 /* Send the encoded call. REFUSED: by the queue. The caller frees the reply if GOOD. */
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
 /* Without `print`: say_done(). */
-enum status ask(struct call *call, const char *what,
-                void (*print)(const struct reply *reply, bool json));
+enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply));
 
 /* For a command that prints nothing itself: with --json, a result of 0. */
-enum status say_done(const struct call *call);
+enum status say_done(void);
 
 void tell_error(const struct call *call, const char *what, int error, const char *words);
 enum status complain(const struct call *call, const char *what, int error);
@@ -98,42 +98,63 @@ static inline enum status worse(enum status a, enum status b)
 	return a > b ? a : b;
 }
 
-/* ---- commands.c ---- */
+/* ---- commands.c: words[0] is the queue, and NULL follows the last ---- */
 
-enum status do_create(struct call *call, char **words, int count);
-enum status do_put(struct call *call, char **words, int count);
-enum status do_cancel(struct call *call, char **words, int count);
-enum status do_move(struct call *call, char **words, int count);
-enum status do_done(struct call *call, char **words, int count);
-enum status do_peek(struct call *call, char **words, int count);
-enum status do_list(struct call *call, char **words, int count);
-enum status do_dead(struct call *call, char **words, int count);
-enum status do_pause(struct call *call, char **words, int count);
-enum status do_resume(struct call *call, char **words, int count);
-enum status do_revive(struct call *call, char **words, int count);
+enum status do_create(struct call *call, char **words);
+enum status do_put(struct call *call, char **words);
+enum status do_move(struct call *call, char **words);
+enum status do_done(struct call *call, char **words);
+enum status do_list(struct call *call, char **words);
+enum status do_dead(struct call *call, char **words);
+enum status do_pause(struct call *call, char **words);
+enum status do_load(struct call *call, char **words);
+enum status do_check(struct call *call, char **words);
 
+/* ---- stat.c: the reply of the function stat, which has names and values ---- */
+
+#define STAT_KEYS "due task ready dead past state seats seen"
+
+/* Encodes the call of the function. */
 void begin_stat(struct call *call);
-enum status do_stat(struct call *call, char **words, int count);
-enum status do_load(struct call *call, char **words, int count);
-enum status do_check(struct call *call, char **words, int count);
+
+/* Connects to a server and calls the function, as reach() and ask_reply() do. */
+enum status ask_stat(struct call *call, uint32_t shard, const char *queue,
+                     struct reply **ret_reply);
+
+/* Returns the value of this name, or NULL. */
+const char *stat_value(const struct reply *reply, const char *name);
+
+/* Reads the pair at *at, which is 0 for the first, and moves *at. False behind the last pair. */
+bool stat_next(const struct reply *reply, size_t *at, const char **ret_name,
+               const char **ret_value);
+
+/* A relay's last message, which is the value of "relay:NAME". */
+enum { RELAY_RANK, RELAY_SENT_US, RELAY_LOOKS, RELAY_BELLS, RELAY_NUMBERS };
+
+/* Returns the relay's name if the pair is one of a relay, else NULL. */
+const char *stat_relay(const char *name, const char *value, uint64_t ret_numbers[RELAY_NUMBERS]);
+
+/* Adds a pair to a histogram of lateness if it is one of its buckets. */
+void stat_add_late(const char *name, const char *value, uint64_t *buckets, unsigned count);
 
 /* ---- wait_until_empty.c, metrics.c: all servers ---- */
 
-enum status do_drain(struct call *call, char **words, int count);
-enum status do_metrics(struct call *call, char **words, int count);
+enum status do_drain(struct call *call, char **words);
+enum status do_metrics(struct call *call, char **words);
 
 /* ---- print.c: to standard output ---- */
 
-void print_text(const char *text, size_t len, bool json);
+void print_text(const char *text, size_t len);
 
-/* The elements of a reply from index `from` on, as names and values. */
-void print_pairs(const struct reply *reply, size_t from, bool json);
+/* The same to the zero byte. With --json these are strings with their quotes. */
+void print_string(const char *text);
 
-/* The same as a table, with a name for each column. */
-void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
-                bool json);
+/* The replies of these functions. */
+void print_peek(const struct reply *reply);
+void print_list(const struct reply *reply);
+void print_stat(const struct reply *reply);
 
 /* The entries of a stream. */
-void print_entries(const struct reply *reply, bool json);
+void print_entries(const struct reply *reply);
 
 #endif

@@ -34,31 +34,25 @@ struct watched {
 	struct reply *replies[KEYS_SHARDS_MAX], *earlier[KEYS_SHARDS_MAX];
 };
 
-static void add_field(struct reading *reading, const char *name, uint64_t value)
-{
-	for (unsigned i = 0; i < FIELDS; i++) {
-		uint64_t *field = &reading->fields[i];
-
-		if (strcmp(name, field_names[i]) != 0)
-			continue;
-		if (i == NOW || i == LAG)
-			*field = value > *field ? value : *field;
-		else
-			*field += value;
-	}
-	if (strncmp(name, "late:", 5) == 0) {
-		unsigned long bucket = strtoul(name + 5, NULL, 10);
-
-		if (bucket < TIMERHUB_LATENESS_BUCKETS)
-			reading->late[bucket] += value;
-	}
-}
-
 static void add_reply(struct reading *reading, const struct reply *reply)
 {
-	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
-		add_field(reading, reply_text(reply_at(reply, i)),
-		          (uint64_t)reply_integer_at(reply, i + 1));
+	const char *name, *text;
+
+	for (size_t at = 0; stat_next(reply, &at, &name, &text);) {
+		uint64_t value = strtoull(text, NULL, 10);
+
+		stat_add_late(name, text, reading->late, TIMERHUB_LATENESS_BUCKETS);
+		for (unsigned i = 0; i < FIELDS; i++) {
+			uint64_t *field = &reading->fields[i];
+
+			if (strcmp(name, field_names[i]) != 0)
+				continue;
+			if (i == NOW || i == LAG)
+				*field = value > *field ? value : *field;
+			else
+				*field += value;
+		}
+	}
 }
 
 static enum status read_server(struct watched *watched, uint32_t shard)
@@ -131,48 +125,41 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 
 /* ---- the relays ---- */
 
-/* Its value is: rank, time of sending, polls (looks), and wake-up messages (bells). */
-static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
-                        const char *value, bool json, bool first)
+static void print_relay(const struct watched *watched, uint32_t shard, const char *name,
+                        const uint64_t *numbers, bool first)
 {
-	uint64_t numbers[4] = { 0 }, age_us;
-	char *end;
+	uint64_t age_us = since(watched->now.fields[NOW], numbers[RELAY_SENT_US]);
 
-	for (unsigned i = 0; i < 4; i++, value = end)
-		numbers[i] = strtoull(value, &end, 10);
-	age_us = since(watched->now.fields[NOW], numbers[1]);
-	if (json) {
+	if (options.json) {
 		(void)printf("%s{\"name\": ", first ? "" : ", ");
-		print_text(reply_text(name) + 6, reply_len(name) - 6, true);
+		print_string(name);
 		(void)printf(", \"server\": %" PRIu32 ", \"rank\": %" PRIu64
 		             ", \"age_us\": %" PRIu64 ", \"looks\": %" PRIu64
 		             ", \"bells\": %" PRIu64 "}",
-		             shard, numbers[0], age_us, numbers[2], numbers[3]);
+		             shard, numbers[RELAY_RANK], age_us, numbers[RELAY_LOOKS],
+		             numbers[RELAY_BELLS]);
 		return;
 	}
-	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[0]);
-	print_text(reply_text(name) + 6, reply_len(name) - 6, false);
-	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[2],
-	             numbers[3], (double)age_us / US_PER_S);
+	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[RELAY_RANK]);
+	print_string(name);
+	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[RELAY_LOOKS],
+	             numbers[RELAY_BELLS], (double)age_us / US_PER_S);
 }
 
-static void print_relays(const struct watched *watched, bool json)
+static void print_relays(const struct watched *watched)
 {
+	uint64_t numbers[RELAY_NUMBERS];
+	const char *name, *value, *relay;
 	bool first = true;
 
-	for (uint32_t shard = 0; shard < watched->call.shards; shard++) {
-		const struct reply *reply = watched->replies[shard];
-
-		for (size_t i = 1; i + 1 < reply_count(reply); i += 2) {
-			const struct reply *name = reply_at(reply, i);
-
-			if (strncmp(reply_text(name), "relay:", 6) != 0)
+	for (uint32_t shard = 0; shard < watched->call.shards; shard++)
+		for (size_t at = 0; stat_next(watched->replies[shard], &at, &name, &value);) {
+			relay = stat_relay(name, value, numbers);
+			if (!relay)
 				continue;
-			print_relay(watched, shard, name, reply_text(reply_at(reply, i + 1)), json,
-			            first);
+			print_relay(watched, shard, relay, numbers, first);
 			first = false;
 		}
-	}
 }
 
 /* ---- a reading ---- */
@@ -186,7 +173,7 @@ static void print_json(const struct watched *watched)
 	             ", \"late_p99_ns\": %" PRIu64 ", \"late_max_ns\": %" PRIu64 ", \"relays\": [",
 	             per_second(watched, PROMOTED), late_ns(watched, 500), late_ns(watched, 990),
 	             late_ns(watched, 1000));
-	print_relays(watched, true);
+	print_relays(watched);
 	(void)printf("]}\n");
 }
 
@@ -204,14 +191,14 @@ static void print_plain(const struct watched *watched)
 	             (double)late_ns(watched, 500) / NS_PER_MS,
 	             (double)late_ns(watched, 990) / NS_PER_MS,
 	             (double)late_ns(watched, 1000) / NS_PER_MS);
-	print_relays(watched, false);
+	print_relays(watched);
 }
 
-static enum status read_all(const struct options *options, struct watched *all, int count)
+static enum status read_all(struct watched *all, int count)
 {
 	enum status status = GOOD;
 
-	if (!options->json && isatty(STDOUT_FILENO))
+	if (!options.json && isatty(STDOUT_FILENO))
 		(void)fputs("\033[H\033[J", stdout); /* clear the screen, begin at its top */
 	for (int i = 0; i < count; i++) {
 		enum status one = read_queue(&all[i]);
@@ -219,7 +206,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 		status = worse(status, one);
 		if (one != GOOD && all[i].now.fields[NOW] == 0)
 			continue; /* no server has answered */
-		if (options->json)
+		if (options.json)
 			print_json(&all[i]);
 		else
 			print_plain(&all[i]);
@@ -228,9 +215,9 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	return status;
 }
 
-enum status top_run(const struct options *options, char **queues, int count)
+enum status top_run(char **queues, int count)
 {
-	uint64_t ms = options->interval_ms > 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
+	uint64_t ms = options.interval_ms > 0 ? options.interval_ms : INTERVAL_DEFAULT_MS;
 	struct timespec interval = timespec_of(ms * NS_PER_MS);
 	struct watched *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
@@ -240,12 +227,12 @@ enum status top_run(const struct options *options, char **queues, int count)
 		return out_of_memory();
 	for (int i = 0; i < count && status == GOOD; i++) {
 		all[i].name = queues[i];
-		status = open_call(&all[i].call, options, queues[i]);
+		status = open_call(&all[i].call, queues[i]);
 	}
 	opened = status == GOOD;
 	for (uint64_t i = 1; opened; i++) {
-		status = read_all(options, all, count);
-		if (i == options->count || ferror(stdout))
+		status = read_all(all, count);
+		if (i == options.count || ferror(stdout))
 			break;
 		(void)nanosleep(&interval, NULL);
 	}

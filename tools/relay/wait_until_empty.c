@@ -2,39 +2,28 @@
 /* The command `drain`, for users who are about to stop the last worker. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tool.h"
 
 #define INTERVAL_NS 250000000
 
-static uint64_t tasks_of(const struct reply *reply)
-{
-	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
-		if (strcmp(reply_text(reply_at(reply, i)), "tasks") == 0)
-			return strtoull(reply_text(reply_at(reply, i + 1)), NULL, 10);
-	return 0;
-}
-
 /* A server that fails is named once and left out from then on; its status is kept. */
 static enum status count_tasks(struct call *call, const char *queue, enum status *servers,
                                uint64_t *ret_tasks)
 {
 	enum status all = GOOD;
+	const char *tasks;
 
 	*ret_tasks = 0;
 	for (uint32_t i = 0; i < call->shards; i++) {
 		struct reply *reply;
 
 		if (servers[i] == GOOD)
-			servers[i] = reach(call, i, NEEDS_QUEUE, queue);
+			servers[i] = ask_stat(call, i, queue, &reply);
 		if (servers[i] == GOOD) {
-			begin_stat(call);
-			servers[i] = ask_reply(call, queue, &reply);
-		}
-		if (servers[i] == GOOD) {
-			*ret_tasks += tasks_of(reply);
+			tasks = stat_value(reply, "tasks");
+			*ret_tasks += tasks ? strtoull(tasks, NULL, 10) : 0;
 			reply_free(reply);
 		}
 		all = worse(all, servers[i]);
@@ -42,13 +31,12 @@ static enum status count_tasks(struct call *call, const char *queue, enum status
 	return all;
 }
 
-enum status do_drain(struct call *call, char **words, int count)
+enum status do_drain(struct call *call, char **words)
 {
 	static const struct timespec interval = { .tv_nsec = INTERVAL_NS };
 	enum status servers[KEYS_SHARDS_MAX] = { GOOD }, status;
 	uint64_t tasks;
 
-	(void)count;
 	console_work_begin("drain");
 	for (;;) {
 		status = count_tasks(call, words[0], servers, &tasks);
@@ -58,5 +46,5 @@ enum status do_drain(struct call *call, char **words, int count)
 		(void)nanosleep(&interval, NULL);
 	}
 	console_work_end();
-	return status == GOOD ? say_done(call) : status;
+	return status == GOOD ? say_done() : status;
 }

@@ -3,15 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <when.h>
 
 #include "tool.h"
-
-#define DATA_MAX ((size_t)1 << 20) /* what a put accepts unless its config says more */
 
 bool tool_read_task(const char *text, struct named_task *ret_task)
 {
@@ -45,36 +42,20 @@ static enum status refused(const char *task, int error)
 }
 
 /* Opens the store of a file, which only put may make. */
-static int open_store(struct timerhub_store **ret_store, const struct options *options,
-                      const char *path, bool make)
+static int open_store(struct timerhub_store **ret_store, const char *path, bool make)
 {
-	struct timerhub_store_config config = { .size = sizeof(config), .queue = options->queue };
+	struct timerhub_store_config config = { .size = sizeof(config), .queue = options.queue };
 
 	if (!make && access(path, F_OK) < 0)
 		return -errno;
 	return timerhub_store_open(ret_store, path, &config);
 }
 
-/* Reads standard input to its end, or a byte more than a put accepts. Returns NULL on an error. */
-static char *read_data(size_t *ret_length)
-{
-	char *data = malloc(DATA_MAX + 1);
-
-	if (!data)
-		return NULL;
-	*ret_length = fread(data, 1, DATA_MAX + 1, stdin);
-	if (!ferror(stdin))
-		return data;
-	free(data);
-	return NULL;
-}
-
-static enum status put(const struct options *options, const char *path,
-                       struct timerhub_store_put *what)
+static enum status put(const char *path, struct timerhub_store_put *what)
 {
 	struct timerhub_store *store;
 	uint64_t id = 0;
-	int result = open_store(&store, options, path, true);
+	int result = open_store(&store, path, true);
 
 	if (result < 0)
 		return tool_complain(path, result);
@@ -82,43 +63,38 @@ static enum status put(const struct options *options, const char *path,
 	timerhub_store_close(store);
 	if (result < 0)
 		return refused(what->key ? what->key : path, result);
-	(void)printf(options->json ? "{\"id\": %" PRIu64 "}\n" : "%" PRIu64 "\n", id);
+	(void)printf(options.json ? "{\"id\": %" PRIu64 "}\n" : "%" PRIu64 "\n", id);
 	return GOOD;
 }
 
-enum status tool_put(const struct options *options, char **arguments)
+enum status tool_put(char **arguments)
 {
 	struct timerhub_store_put what = {
 		.size = sizeof(what),
-		.flags = options->replace ? TIMERHUB_STORE_REPLACE : 0,
-		.interval_ns = options->interval_ns,
-		.key = options->key,
+		.flags = options.replace ? TIMERHUB_STORE_REPLACE : 0,
+		.interval_ns = options.interval_ns,
+		.key = options.key,
 		.data = arguments[2] ? arguments[2] : "",
 	};
-	char *input = NULL;
 	struct when when;
-	enum status status;
 
 	if (!when_read(arguments[1], &when))
 		return misused(WHEN_WRONG, arguments[1]);
-	if (options->replace && !options->key)
+	if (options.replace && !options.key)
 		return misused("--replace needs --key", NULL);
 	what.when_ns = when.ns;
 	what.flags |= when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
 	what.data_len = strlen(what.data);
 	if (arguments[2] && strcmp(arguments[2], "-") == 0) {
-		what.data = input = read_data(&what.data_len);
-		if (!input)
+		what.data = console_input(&what.data_len);
+		if (!what.data)
 			return tool_complain("standard input", -errno);
 	}
-	status = put(options, arguments[0], &what);
-	free(input);
-	return status;
+	return put(arguments[0], &what);
 }
 
 /* Makes one change of a task that the user has named. */
-static enum status change(const struct options *options, char **arguments,
-                          struct timerhub_store_change *what)
+static enum status change(char **arguments, struct timerhub_store_change *what)
 {
 	struct timerhub_store *store;
 	struct named_task task;
@@ -128,7 +104,7 @@ static enum status change(const struct options *options, char **arguments,
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
 	what->id = task.id;
 	what->key = task.key;
-	result = open_store(&store, options, arguments[0], false);
+	result = open_store(&store, arguments[0], false);
 	if (result < 0)
 		return tool_complain(arguments[0], result);
 	result = timerhub_store_commit(store, what, 1);
@@ -136,15 +112,15 @@ static enum status change(const struct options *options, char **arguments,
 	return result < 0 ? refused(arguments[1], result) : GOOD;
 }
 
-enum status tool_cancel(const struct options *options, char **arguments)
+enum status tool_cancel(char **arguments)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_CANCEL };
 
-	return change(options, arguments, &what);
+	return change(arguments, &what);
 }
 
 /* A revive has no time: the task becomes due now. */
-enum status tool_move(const struct options *options, char **arguments)
+enum status tool_move(char **arguments)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_MOVE };
 	struct when when = { .ns = 0 };
@@ -153,5 +129,5 @@ enum status tool_move(const struct options *options, char **arguments)
 		return misused(WHEN_WRONG, arguments[2]);
 	what.when_ns = when.ns;
 	what.flags = when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
-	return change(options, arguments, &what);
+	return change(arguments, &what);
 }

@@ -164,7 +164,7 @@ static enum status print_rows(struct look *look, bool json)
 
 /* ---- list, show ---- */
 
-enum status tool_list(const struct options *options, char **arguments)
+enum status tool_list(char **arguments)
 {
 	uint64_t limit = INT64_MAX;
 	enum status status;
@@ -177,16 +177,16 @@ enum status tool_list(const struct options *options, char **arguments)
 	                   " reason, bytes, queue, key FROM timerhub_list"
 	                   " WHERE ?1 IS NULL OR queue = ?1"
 	                   " ORDER BY state = 'parked', due_us IS NULL, due_us, id LIMIT ?2",
-	                   options->queue);
+	                   options.queue);
 	if (status != GOOD)
 		return status;
 	(void)sqlite3_bind_int64(look.statement, 2, (int64_t)limit);
-	status = print_rows(&look, options->json);
+	status = print_rows(&look, options.json);
 	look_close(&look);
 	return status;
 }
 
-enum status tool_show(const struct options *options, char **arguments)
+enum status tool_show(char **arguments)
 {
 	struct named_task task;
 	enum status status;
@@ -197,7 +197,7 @@ enum status tool_show(const struct options *options, char **arguments)
 	status = look_open(&look, arguments[0],
 	                   "SELECT CAST(data AS BLOB) FROM timerhub_tasks"
 	                   " WHERE queue = ?1 AND (key = ?2 OR id = ?3)",
-	                   options->queue ? options->queue : "");
+	                   options.queue ? options.queue : "");
 	if (status != GOOD)
 		return status;
 	if (task.key)
@@ -274,17 +274,17 @@ static enum status print_metrics(struct look *look)
 	return status;
 }
 
-enum status tool_stat(const struct options *options, char **arguments)
+enum status tool_stat(char **arguments)
 {
 	struct look look;
-	enum status status = look_open(&look, arguments[0], stat_query, options->queue);
+	enum status status = look_open(&look, arguments[0], stat_query, options.queue);
 	bool is_empty = true;
 
 	if (status != GOOD)
 		return status;
-	if (options->metrics)
+	if (options.metrics)
 		status = print_metrics(&look);
-	else if (options->json)
+	else if (options.json)
 		status = print_rows(&look, true);
 	else {
 		for (; look_next(&look, &status); is_empty = false)
@@ -335,14 +335,13 @@ static unsigned find_faults(struct look *look, const char *what, enum status *re
 	return found;
 }
 
-enum status tool_check(const struct options *options, char **arguments)
+enum status tool_check(char **arguments)
 {
 	const unsigned all = sizeof(invariants) / sizeof(invariants[0]);
 	struct look look;
 	enum status status = look_open(&look, arguments[0], invariants[0].sql, NULL);
 	unsigned faults = 0;
 
-	(void)options;
 	if (status != GOOD)
 		return status;
 	console_work_begin("check");

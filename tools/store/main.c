@@ -7,6 +7,8 @@
 
 #include "tool.h"
 
+struct options options;
+
 const char console_tool[] = "timerhub-store";
 const char console_help[] =
 	"usage: timerhub-store [OPTION...] COMMAND FILE [ARGUMENT...]\n"
@@ -46,7 +48,7 @@ enum status tool_complain(const char *what, int error)
 static const struct command {
 	const char *name;
 	int words_min, words_max; /* how many arguments it takes, with the file */
-	enum status (*run)(const struct options *options, char **arguments);
+	enum status (*run)(char **arguments);
 } commands[] = {
 	{ "put", 2, 3, tool_put },   { "list", 1, 2, tool_list },
 	{ "show", 2, 2, tool_show }, { "cancel", 2, 2, tool_cancel },
@@ -54,7 +56,7 @@ static const struct command {
 	{ "stat", 1, 1, tool_stat }, { "check", 1, 1, tool_check },
 };
 
-static enum status command_line(const struct options *options, char **words, int count)
+static enum status command_line(char **words, int count)
 {
 	if (count == 0)
 		return misused("the command is missing", NULL);
@@ -65,57 +67,36 @@ static enum status command_line(const struct options *options, char **words, int
 			continue;
 		if (count - 1 < command->words_min || count - 1 > command->words_max)
 			return misused("wrong number of arguments for", words[0]);
-		return command->run(options, words + 1);
+		return command->run(words + 1);
 	}
 	return misused("there is no command named", words[0]);
 }
 
-/* Reads an option. Returns how many words it took: 0 if this is none, -1 if its value is wrong. */
-static int read_option(struct options *options, char **words)
-{
-	const struct {
-		const char *name;
-		bool *is_given;
-	} flags[] = { { "--json", &options->json },
-		      { "--metrics", &options->metrics },
-		      { "--replace", &options->replace },
-		      { "--ns", &when_in_ns } };
-	struct when when;
-
-	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (strcmp(words[0], flags[i].name) == 0)
-			return *flags[i].is_given = true;
-	if (strcmp(words[0], "--queue") == 0)
-		return (options->queue = words[1]) ? 2 : -1;
-	if (strcmp(words[0], "--key") == 0)
-		return (options->key = words[1]) ? 2 : -1;
-	if (strcmp(words[0], "--interval") != 0)
-		return 0;
-	if (!words[1] || !when_read(words[1], &when) || when.is_absolute || when.ns == WHEN_NEVER)
-		return -1;
-	options->interval_ns = when.ns;
-	return when.ns > 0 ? 2 : -1;
-}
-
 int main(int argc, char **argv)
 {
-	struct options options = { .queue = NULL };
-	int words = 0;
+	const char *interval = NULL;
+	struct console_option known[] = {
+		{ "--queue", .text = &options.queue },
+		{ "--key", .text = &options.key },
+		{ "--interval", .text = &interval },
+		{ "--json", .flag = &options.json },
+		{ "--metrics", .flag = &options.metrics },
+		{ "--replace", .flag = &options.replace },
+		{ "--ns", .flag = &when_in_ns },
+	};
+	struct when when = { .ns = 0 };
+	enum status status;
+	int words = 0, at = 1;
 
 	console_begin();
-	for (int i = 1; i < argc;) {
-		int taken = read_option(&options, argv + i);
-
-		if (taken < 0)
-			return (int)misused("the value is missing or wrong for", argv[i]);
-		if (taken == 0 && console_answer(argv[i]))
-			return console_end(GOOD, FAILED);
-		if (taken == 0 && strncmp(argv[i], "--", 2) == 0)
-			return (int)misused("there is no option named", argv[i]);
-		if (taken == 0)
-			argv[words++] = argv[i++];
-		i += taken;
-	}
+	while ((status = console_options(known, sizeof(known) / sizeof(known[0]), argv, &at)) ==
+	               GOOD &&
+	       at < argc)
+		argv[words++] = argv[at++];
 	argv[words] = NULL;
-	return console_end(command_line(&options, argv, words), FAILED);
+	if (interval && (!when_read(interval, &when) || when.is_absolute || when.ns == 0 ||
+	                 when.ns == WHEN_NEVER))
+		return (int)misused("the value is wrong for", "--interval");
+	options.interval_ns = when.ns;
+	return console_end(status == GOOD ? command_line(argv, words) : status, FAILED);
 }

@@ -10,12 +10,12 @@
 #include <console.h>
 #include <timerhub_store.h>
 
-struct options {
+extern struct options {
 	const char *queue; /* NULL: the empty name; list, stat and check: all queues */
 	const char *key;
 	uint64_t interval_ns;
 	bool json, metrics, replace;
-};
+} options;
 
 /* Prints what the tool was about, and the text of an errno. */
 enum status tool_complain(const char *what, int error);
@@ -27,9 +27,9 @@ enum status tool_refuse(const char *what, const char *why);
 
 /* In each command, the argument after the last is NULL. */
 
-enum status tool_put(const struct options *options, char **arguments);
-enum status tool_cancel(const struct options *options, char **arguments);
-enum status tool_move(const struct options *options, char **arguments);
+enum status tool_put(char **arguments);
+enum status tool_cancel(char **arguments);
+enum status tool_move(char **arguments);
 
 /* A task as the user names it: by its id, or as =KEY. */
 struct named_task {
@@ -41,9 +41,9 @@ bool tool_read_task(const char *text, struct named_task *ret_task);
 
 /* ---- looks.c: commands that only read, on a read-only connection ---- */
 
-enum status tool_list(const struct options *options, char **arguments);
-enum status tool_show(const struct options *options, char **arguments);
-enum status tool_stat(const struct options *options, char **arguments);
-enum status tool_check(const struct options *options, char **arguments);
+enum status tool_list(char **arguments);
+enum status tool_show(char **arguments);
+enum status tool_stat(char **arguments);
+enum status tool_check(char **arguments);
 
 #endif
