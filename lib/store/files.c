@@ -7,19 +7,14 @@
  * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
  */
 #define _GNU_SOURCE
-#include "store/files.h"
-
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/descriptor.h"
-#include "base/futex.h"
-#include "base/lock.h"
+#include "store/store.h"
 
 #define WRITE_LOCK_BYTE 120
 #define READ_LOCK_BYTE 123
@@ -71,10 +66,7 @@ static void known_forget_removed(void)
 	}
 }
 
-/*
- * Returns a descriptor of the file `name`, a database's -shm, which stays open until the file is
- * removed or the process ends. Returns a negative errno if there is none.
- */
+/* Returns a descriptor of a -shm, which stays open until the file is removed, or an errno. */
 static int known_shm(const char *name, const struct stat *found)
 {
 	struct known_shm *known;
@@ -178,27 +170,27 @@ static bool byte_lock(int fd, int64_t byte, short type)
 	return true;
 }
 
-/* Returns a process that holds a lock on one of these bytes of the -shm, or 0. */
-static int bytes_holder(const struct files *files, int64_t first, int64_t count)
+/* Returns a process that holds a lock on one of these bytes, -1 for a handle's lock, or 0. */
+static int bytes_holder(int fd, int64_t first, int64_t count)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
 	};
 
 	/* F_OFD_GETLK also reports the locks of this process */
-	if (fcntl(files->shm_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0;
 	return lock.l_pid != 0 ? lock.l_pid : -1;
 }
 
 bool files_is_writing(const struct files *files)
 {
-	return bytes_holder(files, WRITE_LOCK_BYTE, 1) != 0;
+	return bytes_holder(files->shm_fd, WRITE_LOCK_BYTE, 1) != 0;
 }
 
 int files_reader(const struct files *files)
 {
-	int pid = bytes_holder(files, READ_LOCK_BYTE, READ_LOCKS);
+	int pid = bytes_holder(files->shm_fd, READ_LOCK_BYTE, READ_LOCKS);
 
 	return pid > 0 ? pid : 0;
 }
@@ -215,16 +207,25 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * There are two locks, one after the other: one makes its holder the next, the other gives it the
- * turn. Whoever has had the turn must first become the next again, and so lets another go first
- * that is the next already. Only the next one polls for the turn, so it can do so often.
+ * A writer that finds nobody queueing needs no turn. A queue has two locks, one after the other:
+ * one makes its holder the next, the other gives it the turn. Whoever comes back from a turn sees
+ * the locks of those who wait, and must first become the next again, so it lets them go first. Only
+ * the next one polls for the turn, so it can do so often.
  */
-void files_take_turn(const struct files *files, uint64_t deadline_ns)
+bool files_have_queue(const struct files *files)
 {
-	if (!byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS))
-		return;
-	(void)byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
-	(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
+	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
+}
+
+bool files_take_turn(const struct files *files, uint64_t deadline_ns)
+{
+	bool takes = byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS);
+
+	if (takes) {
+		takes = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
+		(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
+	}
+	return takes;
 }
 
 void files_give_turn(const struct files *files)
@@ -264,11 +265,6 @@ void files_make_room(const struct files *files, uint32_t frame_bytes)
 {
 	file_lengthen(files->wal_fd, ROOM_BYTES);
 	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
-}
-
-int files_sync(const struct files *files)
-{
-	return fdatasync(files->wal_fd) < 0 ? -EIO : 0;
 }
 
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes)

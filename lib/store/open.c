@@ -2,7 +2,6 @@
 /* Opens and closes a store. Meanwhile no other thread than the store's own uses it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,12 +14,7 @@
 #include "base/descriptor.h"
 #include "base/options.h"
 #include "base/whole_read.h"
-#include "store/deliver.h"
-#include "store/error.h"
-#include "store/keeper.h"
-#include "store/schema.h"
-#include "store/takers.h"
-#include "store/writer.h"
+#include "store/store.h"
 #undef timerhub_store_open
 #undef timerhub_store_install
 
@@ -47,22 +41,11 @@ static int connection_is_writable(sqlite3 *db)
 	return access(sqlite3_db_filename(db, "main"), W_OK) < 0 ? -errno : -EROFS;
 }
 
-static int connection_ask_wal(sqlite3 *db)
+static int is_wal(void *ret, int columns, char **texts, char **names)
 {
-	sqlite3_stmt *statement = NULL;
-	const unsigned char *mode;
-	int result = 0;
-
-	if (sqlite3_prepare_v2(db, "PRAGMA main.journal_mode=WAL", -1, &statement, NULL) !=
-	    SQLITE_OK)
-		return error_of(db);
-	if (sqlite3_step(statement) != SQLITE_ROW)
-		result = error_of(db);
-	mode = result == 0 ? sqlite3_column_text(statement, 0) : NULL;
-	if (result == 0 && (!mode || strcmp((const char *)mode, "wal") != 0))
-		result = -EOPNOTSUPP;
-	(void)sqlite3_finalize(statement);
-	return result;
+	(void)names;
+	*(bool *)ret = columns == 1 && texts[0] && strcmp(texts[0], "wal") == 0;
+	return 0;
 }
 
 /*
@@ -73,13 +56,17 @@ static int connection_ask_wal(sqlite3 *db)
 static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
-	int result = connection_ask_wal(db);
+	bool becomes_wal = false;
 
-	while (result == -EBUSY && clock_monotonic_ns() < deadline_ns) {
+	while (sqlite3_exec(db, "PRAGMA main.journal_mode=WAL", is_wal, &becomes_wal, NULL) !=
+	       SQLITE_OK) {
+		int result = error_of(db);
+
+		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
+			return result;
 		files_nap(NAP_NS);
-		result = connection_ask_wal(db);
 	}
-	return result;
+	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
 /*
@@ -116,28 +103,12 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	return result;
 }
 
-static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
-{
-	struct timerhub_store *store = context;
-	uint64_t bytes = (uint64_t)pages * store->keeper.frame_bytes;
-
-	(void)db, (void)name;
-	/* relaxed, all: the store's thread reads it again, and the others take it as a hint */
-	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
-		/* the WAL was begun anew */
-		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0);
-	u64_store_seq_cst(&store->keeper.wal_bytes, bytes); /* see keeper_sleep() */
-	return SQLITE_OK;
-}
-
 static int store_open_connections(struct timerhub_store *store, const char *path)
 {
-	sqlite3 *db = NULL;
-	sqlite3_stmt *statement = NULL;
 	int64_t page_bytes = 0;
 	int result = connection_open(&store->statements.db, path, store->timeout_ns);
+	sqlite3 *db = store->statements.db;
 
-	db = store->statements.db;
 	if (result == 0)
 		result = schema_install(db);
 	/* use the name that SQLite has found out, which has no symbolic link in it */
@@ -145,18 +116,16 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
 	if (result == 0)
-		result = statement_get(&store->statements, DO_PAGE_SIZE, &statement);
-	if (result == 0)
-		result = statement_ask(&store->statements, statement, &page_bytes);
+		result = statement_ask(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/* its first read makes the connection use the WAL */
 	if (result >= 0)
 		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
-	store->keeper.frame_bytes = (uint32_t)page_bytes + 24;
+	store->frame_bytes = (uint32_t)page_bytes + 24;
 	(void)sqlite3_busy_timeout(db, 0);
 	(void)sqlite3_busy_timeout(store->keeper.db, 0);
-	(void)sqlite3_wal_hook(db, on_commit, store);
+	(void)sqlite3_wal_hook(db, keeper_on_commit, store);
 	return files_open(&store->files, sqlite3_db_filename(db, "main"));
 }
 
@@ -166,7 +135,7 @@ static int watch_fd(const struct timerhub_store *store, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
-	return epoll_ctl(store->takers.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	return epoll_ctl(store->watch.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 /*
@@ -178,7 +147,7 @@ static void watch_files(struct timerhub_store *store)
 	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
 	int fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 
-	store->takers.inotify_fd = fd;
+	store->watch.inotify_fd = fd;
 	if (fd < 0)
 		return;
 	if (inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
@@ -186,7 +155,7 @@ static void watch_files(struct timerhub_store *store)
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0 ||
 	    watch_fd(store, fd) < 0) {
 		(void)close(fd);
-		store->takers.inotify_fd = -1;
+		store->watch.inotify_fd = -1;
 	}
 }
 
@@ -194,28 +163,26 @@ static int store_open_watch(struct timerhub_store *store)
 {
 	int result;
 
-	store->takers.epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC));
-	if (store->takers.epoll_fd < 0)
-		return store->takers.epoll_fd;
-	store->takers.bell = bell_open();
-	result = store->takers.bell < 0 ? store->takers.bell : 0;
-	if (result == 0)
+	result = store->watch.epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC));
+	if (result >= 0)
+		result = store->watch.bell = bell_open();
+	if (result >= 0)
 		result = store->synced.fd = bell_open();
 	if (result >= 0)
-		result = deadline_fd_create(&store->takers.due);
-	if (result == 0)
-		result = deadline_fd_create(&store->takers.again);
-	if (result == 0)
-		result = watch_fd(store, store->takers.bell);
-	if (result == 0)
-		result = watch_fd(store, store->takers.due.fd);
-	if (result == 0)
-		result = watch_fd(store, store->takers.again.fd);
+		result = deadline_fd_create(&store->watch.due);
+	if (result >= 0)
+		result = deadline_fd_create(&store->watch.again);
+	if (result >= 0)
+		result = watch_fd(store, store->watch.bell);
+	if (result >= 0)
+		result = watch_fd(store, store->watch.due.fd);
+	if (result >= 0)
+		result = watch_fd(store, store->watch.again.fd);
 	if (result < 0)
 		return result;
 	watch_files(store);
 	/* readable at first, because nobody has looked at the database yet */
-	bell_ring(store->takers.bell);
+	bell_ring(store->watch.bell);
 	return 0;
 }
 
@@ -225,14 +192,12 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 {
 	struct timerhub_store_config known = { .size = sizeof(known) };
 	int result = options_read(&known, sizeof(known), sizeof(known), config);
-	uint64_t lease_us;
 
 	if (result < 0)
 		return result;
 	if (known.flags != 0)
 		return -EINVAL;
-	lease_us = (uint64_t)store_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
-	store->lease_us = lease_us < STORE_LENGTH_MAX_US ? lease_us : STORE_LENGTH_MAX_US;
+	store->lease_us = store_lease_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
@@ -249,17 +214,15 @@ static void store_init(struct timerhub_store *store)
 	store->queue_of_work.last = &store->queue_of_work.first;
 	lock_init(&store->synced.lock);
 	store->synced.last_completed = &store->synced.completed;
-	lock_init(&store->takers.lock);
-	store->takers.last = &store->takers.first;
-	store->takers.next_due_us = INT64_MAX;
-	u64_store_relaxed(&store->takers.stopped_us, UINT64_MAX); /* relaxed: not shared yet */
+	store->watch.next_due_us = INT64_MAX;
+	u64_store_relaxed(&store->watch.stopped_us, UINT64_MAX); /* relaxed: not shared yet */
 	store->files.wal_fd = store->files.shm_fd = -1;
-	store->takers.epoll_fd = store->takers.bell = store->takers.inotify_fd = -1;
+	store->watch.epoll_fd = store->watch.bell = store->watch.inotify_fd = -1;
 	store->synced.fd = -1;
 	clock_init(&store->wall, TIMERHUB_CLOCK_REALTIME, false);
 	clock_init(&store->since_boot, TIMERHUB_CLOCK_BOOTTIME, false);
-	deadline_fd_init(&store->takers.due, &store->wall);
-	deadline_fd_init(&store->takers.again, &store->since_boot);
+	deadline_fd_init(&store->watch.due, &store->wall);
+	deadline_fd_init(&store->watch.again, &store->since_boot);
 }
 
 /* Without /proc the name stays empty, and an open goes by the clocks alone. */
@@ -305,16 +268,14 @@ static int store_begin(struct timerhub_store *store)
 
 	if (result < 0)
 		return result == -EAGAIN ? -EBUSY : result;
-	result = deliver_begin(store);
-	files_make_room(&store->files, store->keeper.frame_bytes);
-	if (store->takers.inotify_fd >= 0 && !files_is_writing(&store->files)) {
-		(void)close(store->takers.inotify_fd);
-		store->takers.inotify_fd = -1;
+	result = deliver_open(store);
+	files_make_room(&store->files, store->frame_bytes);
+	if (store->watch.inotify_fd >= 0 && !files_is_writing(&store->files)) {
+		(void)close(store->watch.inotify_fd);
+		store->watch.inotify_fd = -1;
 	}
 	result = writer_end(store, result);
-	if (result == 0)
-		result = files_sync(&store->files);
-	return result;
+	return result < 0 ? result : writer_sync_all(store);
 }
 
 static void store_free(struct timerhub_store *store)
@@ -329,17 +290,16 @@ static void store_free(struct timerhub_store *store)
 		next = work->next;
 		free(work);
 	}
-	bell_close(store->takers.bell);
+	bell_close(store->watch.bell);
 	bell_close(store->synced.fd);
-	deadline_fd_close(&store->takers.due);
-	deadline_fd_close(&store->takers.again);
-	if (store->takers.inotify_fd >= 0)
-		(void)close(store->takers.inotify_fd);
-	if (store->takers.epoll_fd >= 0)
-		(void)close(store->takers.epoll_fd);
+	deadline_fd_close(&store->watch.due);
+	deadline_fd_close(&store->watch.again);
+	if (store->watch.inotify_fd >= 0)
+		(void)close(store->watch.inotify_fd);
+	if (store->watch.epoll_fd >= 0)
+		(void)close(store->watch.epoll_fd);
 	lock_fini(&store->queue_of_work.lock);
 	lock_fini(&store->synced.lock);
-	lock_fini(&store->takers.lock);
 	fork_check_close(&store->fork_check);
 	free(store->queue);
 	free(store);
@@ -415,14 +375,14 @@ int timerhub_store_install(struct sqlite3 *db)
 
 /* ---- close ---- */
 
-static bool store_is_used(struct timerhub_store *store)
+static bool store_is_taken_from(struct timerhub_store *store)
 {
-	bool is_used;
+	bool takes;
 
-	lock_take(&store->takers.lock);
-	is_used = store->takers.inside > 0;
-	lock_give(&store->takers.lock);
-	return is_used;
+	lock_take(&store->queue_of_work.lock);
+	takes = store->queue_of_work.takes > 0;
+	lock_give(&store->queue_of_work.lock);
+	return takes;
 }
 
 void timerhub_store_close(struct timerhub_store *store)
@@ -433,7 +393,7 @@ void timerhub_store_close(struct timerhub_store *store)
 	if (store_check(store) < 0)
 		return;
 	timerhub_store_stop(store);
-	while (store_is_used(store))
+	while (store_is_taken_from(store))
 		files_nap(NAP_NS);
 	keeper_stop(store);
 	store_free(store);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of a store, and the statements that the library runs on them. */
+#ifndef TIMERHUB_STORE_SQL_H
+#define TIMERHUB_STORE_SQL_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The column `lease` says what state a task is in. Its values, like those of the column `claim`,
+ * all take 8 bytes in the file. SQLite can therefore change them in place, and a take writes one
+ * page however long the task's data is.
+ */
+#define LEASE_WAITING "-3000000000000000000"
+#define LEASE_BY_DONE "-2000000000000000000" /* the task waits for a period that a done has set */
+#define LEASE_PARKED "-1000000000000000000"
+/* A taken task has this plus the end of its lease on CLOCK_BOOTTIME, in us. */
+#define LEASE_BASE "1000000000000000000"
+#define LEASE_BASE_US INT64_C(1000000000000000000)
+#define IS_WAITING "lease<" LEASE_PARKED
+#define IS_TAKEN "lease>0"
+
+/*
+ * The column `claim` has the number of the task's latest delivery above 20 bits. 19 of these count
+ * its attempts, and CLAIM_LAST says that its taker allows no more of them. Whatever ends or
+ * withdraws a delivery raises the number, so a worker's answer counts only if it has the same one.
+ */
+#define CLAIM_FIRST "281474976710656" /* 2^48 */
+#define CLAIM_SHIFT 20
+#define CLAIM_LAST 524288 /* 2^19 */
+#define CLAIM_ATTEMPTS 524287
+
+/* The least and the largest time that the table accepts: in 2001 and 2286. */
+#define DUE_MIN_US INT64_C(1000000000000000)
+#define DUE_MAX_US INT64_C(10000000000000000)
+
+/* Returns the negative errno for the last call on `db`, which has failed. */
+int error_of(sqlite3 *db);
+
+/* Runs statements that have no parameters. Returns 0 or a negative errno. */
+int run_sql(sqlite3 *db, const char *text);
+
+/*
+ * Makes the tables in the main database, in a transaction of its own or within the caller's.
+ * Returns 0 or a negative errno, which is -EOPNOTSUPP if the tables there belong to a later
+ * version.
+ */
+int schema_install(sqlite3 *db);
+
+enum statement {
+	DO_BEGIN,
+	DO_COMMIT,
+	DO_PUT,
+	DO_REPLACE,
+	DO_FIND,
+	DO_CANCEL,
+	DO_MOVE,
+	DO_DONE,
+	DO_DONE_PERIOD,
+	DO_RETRY,
+	DO_PARK,
+	DO_TOUCH,
+	DO_NEXT_DUE,
+	DO_NEXT_LEASE,
+	DO_END_LEASES,
+	DO_DUE,
+	DO_TAKE,
+	DO_PARK_EXHAUSTED,
+	DO_MEND_PERIODS,
+	DO_CLOCK,
+	DO_SET_CLOCK,
+	DO_VOID_LEASES,
+	DO_COUNT_WAITING,
+	DO_COUNT_NEVER,
+	DO_COUNT_TAKEN,
+	DO_COUNT_PARKED,
+	DO_PAGE_SIZE,
+	STATEMENTS
+};
+
+/* The statements of one connection, each of which is prepared at its first use. */
+struct statements {
+	sqlite3 *db;
+	sqlite3_stmt *prepared[STATEMENTS];
+};
+
+/* The parameters ?1 to ?9, which mean the same in every statement. */
+struct values {
+	int64_t id;
+	const char *queue, *key;
+	int64_t due_us, interval_us; /* 0 becomes NULL */
+	const void *data;
+	size_t data_len;
+	int64_t lease, claim, number;
+};
+
+/* Binds the values to a statement, which the caller steps and resets. Returns 0 or an errno. */
+int statement_bind(struct statements *statements, enum statement which, const struct values *values,
+                   sqlite3_stmt **ret);
+
+/* Runs a statement that returns no rows. Returns how many rows it has changed, or an errno. */
+int statement_run(struct statements *statements, enum statement which, const struct values *values);
+
+/*
+ * Runs a statement, and stores the first column of its first row. Returns 1, or 0 if there is no
+ * row or the column is NULL, or a negative errno.
+ */
+int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+                  int64_t *ret);
+
+void statements_fini(struct statements *statements);
+
+#endif
