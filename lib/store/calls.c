@@ -59,87 +59,95 @@ int timerhub_store_put(struct timerhub_store *store, const struct timerhub_store
                        uint64_t *ret_id)
 {
 	struct timerhub_store_put known = { .size = sizeof(known) };
-	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
+	struct timerhub_store_change change;
 	int result = put ? options_read(&known, sizeof(known), sizeof(known), put) : -EINVAL;
 
 	if (result < 0)
 		return result;
-	change.flags = known.flags;
-	change.when_ns = known.when_ns;
-	change.interval_ns = known.interval_ns;
-	change.key = known.key;
-	change.data = known.data;
-	change.data_len = known.data_len;
+	change = (struct timerhub_store_change){
+		.op = TIMERHUB_STORE_PUT,
+		.flags = known.flags,
+		.when_ns = known.when_ns,
+		.interval_ns = known.interval_ns,
+		.key = known.key,
+		.data = known.data,
+		.data_len = known.data_len,
+	};
 	result = change_do(store, &change);
 	if (ret_id && (result == 0 || result == -EEXIST))
 		*ret_id = change.id;
 	return result;
 }
 
-static int change_by_name(struct timerhub_store *store, uint32_t op, uint64_t id, const char *key,
-                          uint64_t when_ns, uint32_t flags)
-{
-	struct timerhub_store_change change = {
-		.op = op, .flags = flags, .id = id, .key = key, .when_ns = when_ns
-	};
-
-	return change_do(store, &change);
-}
-
 int timerhub_store_cancel(struct timerhub_store *store, uint64_t id)
 {
-	return change_by_name(store, TIMERHUB_STORE_CANCEL, id, NULL, 0, 0);
+	return change_do(store,
+	                 &(struct timerhub_store_change){ .op = TIMERHUB_STORE_CANCEL, .id = id });
 }
 
 int timerhub_store_cancel_key(struct timerhub_store *store, const char *key)
 {
-	return key ? change_by_name(store, TIMERHUB_STORE_CANCEL, 0, key, 0, 0) : -EINVAL;
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_CANCEL, .key = key };
+
+	return key ? change_do(store, &change) : -EINVAL;
 }
 
 int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns, uint32_t flags)
 {
-	return change_by_name(store, TIMERHUB_STORE_MOVE, id, NULL, when_ns, flags);
+	struct timerhub_store_change change = {
+		.op = TIMERHUB_STORE_MOVE, .id = id, .when_ns = when_ns, .flags = flags
+	};
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_move_key(struct timerhub_store *store, const char *key, uint64_t when_ns,
                             uint32_t flags)
 {
-	return key ? change_by_name(store, TIMERHUB_STORE_MOVE, 0, key, when_ns, flags) : -EINVAL;
-}
-
-static int answer(struct timerhub_store *store, uint32_t op, struct timerhub_store_task *task,
-                  uint64_t when_ns, uint32_t reason)
-{
 	struct timerhub_store_change change = {
-		.op = op, .task = task, .when_ns = when_ns, .reason = reason
+		.op = TIMERHUB_STORE_MOVE, .key = key, .when_ns = when_ns, .flags = flags
 	};
 
-	return change_do(store, &change);
+	return key ? change_do(store, &change) : -EINVAL;
 }
 
 int timerhub_store_done(struct timerhub_store *store, struct timerhub_store_task *task)
 {
-	return answer(store, TIMERHUB_STORE_DONE, task, 0, 0);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_DONE, .task = task };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_retry(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t delay_ns)
 {
-	return answer(store, TIMERHUB_STORE_RETRY, task, delay_ns, 0);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_RETRY,
+		                                .task = task,
+		                                .when_ns = delay_ns };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                         uint32_t reason)
 {
-	return answer(store, TIMERHUB_STORE_PARK, task, 0, reason);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PARK,
+		                                .task = task,
+		                                .reason = reason };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_touch(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t lease_ns)
 {
+	struct timerhub_store_change change = { .op = STORE_TOUCH,
+		                                .task = task,
+		                                .when_ns = lease_ns };
+
 	if (store && lease_ns == 0)
-		lease_ns = (uint64_t)store->lease_us * 1000;
-	return answer(store, STORE_TOUCH, task, lease_ns, 0);
+		change.when_ns = (uint64_t)store->lease_us * 1000;
+	return change_do(store, &change);
 }
 
 void timerhub_store_release(struct timerhub_store *store, struct timerhub_store_task *task)

@@ -157,8 +157,12 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
 	struct timerhub_store_task *task = &take->tasks[take->result];
-	struct values values = { .queue = store->queue, .due_us = deliver_now_us(store) };
 	int64_t lease_end_us = store_now_us(&store->since_boot) + store->lease_us;
+	struct values values = {
+		.queue = store->queue,
+		.due_us = deliver_now_us(store),
+		.lease = LEASE_BASE_US + lease_end_us,
+	};
 	enum statement which = DO_TAKE;
 	sqlite3_stmt *row;
 	int result = statement_bind(&store->statements, DO_DUE, &values, &row);
@@ -168,11 +172,14 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 	result = sqlite3_step(row);
 	if (result == SQLITE_ROW) {
 		values.id = sqlite3_column_int64(row, 0);
-		values.lease = LEASE_BASE_US + lease_end_us;
-		if (sqlite3_column_int64(row, 4) & CLAIM_LAST)
-			which = DO_PARK_EXHAUSTED;
-		else if ((values.claim = task_fill(store, task, row, values.due_us)) == 0)
+		values.claim = sqlite3_column_int64(row, 4);
+		if (values.claim & CLAIM_LAST) {
+			which = DO_PARK;
+			values.claim >>= CLAIM_SHIFT;
+			values.number = UINT32_MAX; /* the reason */
+		} else if ((values.claim = task_fill(store, task, row, values.due_us)) == 0) {
 			result = -ENOMEM;
+		}
 	} else {
 		result = result == SQLITE_DONE ? 0 : error_of(store->statements.db);
 	}

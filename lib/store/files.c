@@ -8,8 +8,8 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -47,35 +47,26 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Closes the files that SQLite has removed when their last connection was closed, because nobody
- * has locks on them any more.
+ * Returns a descriptor of a database's -shm, which stays open until the file is removed or the
+ * process ends, or a negative errno.
  */
-static void known_forget_removed(void)
-{
-	struct known_shm **place = &known_first, *known;
-	struct stat now;
-
-	while ((known = *place)) {
-		if (fstat(known->fd, &now) == 0 && now.st_nlink == 0) {
-			*place = known->next;
-			(void)close(known->fd);
-			free(known);
-		} else {
-			place = &known->next;
-		}
-	}
-}
-
-/* Returns a descriptor of a -shm, which stays open until the file is removed, or an errno. */
 static int known_shm(const char *name, const struct stat *found)
 {
-	struct known_shm *known;
+	struct known_shm **place = &known_first, *known;
 	int fd = -ENOMEM;
+	struct stat now;
 
 	lock_take(&known_lock);
-	known_forget_removed();
-	for (known = known_first; known && !is_same_file(&known->found, found);)
-		known = known->next;
+	while ((known = *place) && !is_same_file(&known->found, found)) {
+		if (fstat(known->fd, &now) < 0 || now.st_nlink > 0) {
+			place = &known->next;
+			continue;
+		}
+		/* SQLite removes the file with its last connection, so nobody has locks on it */
+		*place = known->next;
+		(void)close(known->fd);
+		free(known);
+	}
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
@@ -97,23 +88,15 @@ static int known_shm(const char *name, const struct stat *found)
 
 /* ---- identity ---- */
 
-static char *name_with(const char *path, const char *suffix)
-{
-	char *name = malloc(strlen(path) + strlen(suffix) + 1);
-
-	if (name)
-		(void)strcat(strcpy(name, path), suffix);
-	return name;
-}
-
 int files_open(struct files *files, const char *path)
 {
 	static const char *const suffixes[FILES] = { "", "-wal", "-shm" };
 
 	for (int i = 0; i < FILES; i++) {
-		files->names[i] = name_with(path, suffixes[i]);
-		if (!files->names[i])
+		if (asprintf(&files->names[i], "%s%s", path, suffixes[i]) < 0) {
+			files->names[i] = NULL;
 			return -ENOMEM;
+		}
 		if (stat(files->names[i], &files->found[i]) < 0)
 			return -errno;
 	}

@@ -131,39 +131,14 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 /* ---- what a watcher sleeps on ---- */
 
-static int watch_fd(const struct timerhub_store *store, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(store->watch.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/*
- * Sets up inotify on the files of the database. If that is refused, takers look at the database
- * every 20 ms.
- */
-static void watch_files(struct timerhub_store *store)
-{
-	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
-	int fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-
-	store->watch.inotify_fd = fd;
-	if (fd < 0)
-		return;
-	if (inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
-	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
-	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0 ||
-	    watch_fd(store, fd) < 0) {
-		(void)close(fd);
-		store->watch.inotify_fd = -1;
-	}
-}
-
 static int store_open_watch(struct timerhub_store *store)
 {
-	int result;
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC)), result;
+	int inotify_fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 
-	result = store->watch.epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC));
+	result = store->watch.epoll_fd = epoll_fd;
+	store->watch.inotify_fd = inotify_fd;
 	if (result >= 0)
 		result = store->watch.bell = bell_open();
 	if (result >= 0)
@@ -172,15 +147,16 @@ static int store_open_watch(struct timerhub_store *store)
 		result = deadline_fd_create(&store->watch.due);
 	if (result >= 0)
 		result = deadline_fd_create(&store->watch.again);
-	if (result >= 0)
-		result = watch_fd(store, store->watch.bell);
-	if (result >= 0)
-		result = watch_fd(store, store->watch.due.fd);
-	if (result >= 0)
-		result = watch_fd(store, store->watch.again.fd);
 	if (result < 0)
 		return result;
-	watch_files(store);
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.bell, &event) < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.due.fd, &event) < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.again.fd, &event) < 0)
+		return -errno;
+	/* relaxed, as everywhere: a watcher that sees it late has looked meanwhile */
+	u32_store_relaxed(&store->watch.is_polling,
+	                  inotify_fd < 0 ||
+	                          epoll_ctl(epoll_fd, EPOLL_CTL_ADD, inotify_fd, &event) < 0);
 	/* readable at first, because nobody has looked at the database yet */
 	bell_ring(store->watch.bell);
 	return 0;
@@ -270,10 +246,8 @@ static int store_begin(struct timerhub_store *store)
 		return result == -EAGAIN ? -EBUSY : result;
 	result = deliver_open(store);
 	files_make_room(&store->files, store->frame_bytes);
-	if (store->watch.inotify_fd >= 0 && !files_is_writing(&store->files)) {
-		(void)close(store->watch.inotify_fd);
-		store->watch.inotify_fd = -1;
-	}
+	if (!files_is_writing(&store->files))
+		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);
 	return result < 0 ? result : writer_sync_all(store);
 }

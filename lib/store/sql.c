@@ -214,8 +214,6 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_DUE] = "SELECT id,due_us,key,interval_us,claim,data FROM " TASKS
 		   " WHERE queue=?2 AND " IS_WAITING " AND due_us<=?4 ORDER BY due_us LIMIT 1",
 	[DO_TAKE] = "UPDATE " TASKS " SET lease=?7,claim=?8 WHERE id=?1",
-	[DO_PARK_EXHAUSTED] = "UPDATE " TASKS " SET reason=4294967295,lease=" LEASE_PARKED
-			      ",claim=" CLAIM_NEXT " WHERE id=?1",
 	[DO_MEND_PERIODS] =
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE

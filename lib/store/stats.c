@@ -88,7 +88,7 @@ static void stats_copy(struct timerhub_store *store, struct timerhub_store_stats
 {
 	const struct counts *counts = &store->counts;
 
-	stats->is_polling = store->watch.inotify_fd < 0;
+	stats->is_polling = u32_load_relaxed(&store->watch.is_polling);
 	stats->put = u64_load_relaxed(&counts->done[TIMERHUB_STORE_PUT]);
 	stats->cancelled = u64_load_relaxed(&counts->done[TIMERHUB_STORE_CANCEL]);
 	stats->moved = u64_load_relaxed(&counts->done[TIMERHUB_STORE_MOVE]);

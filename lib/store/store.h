@@ -114,10 +114,11 @@ struct timerhub_store {
 	struct {
 		atomic_u32 is_taken;   /* 1: some taker watches */
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
-		int epoll_fd, bell;
-		int inotify_fd; /* -1: the kernel refused it, so takers look every 20 ms */
+		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
+		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd due, again;
 		/* The watcher's own: */
+		bool has_files; /* inotify watches the files */
 		int64_t next_due_us;
 		uint64_t held_since_ns; /* since when it has seen the write lock held; 0: free */
 		uint64_t looked_ns, look_took_ns;

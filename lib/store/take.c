@@ -107,11 +107,30 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 
 /* ---- the watcher ---- */
 
+/*
+ * Has inotify tell of each write to the -wal, and of the end of each file. The first watcher does
+ * this, because the events cost every writer, also where nobody takes.
+ */
+static void watch_files(struct timerhub_store *store)
+{
+	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
+	int fd = store->watch.inotify_fd;
+
+	store->watch.has_files = true;
+	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
+		u32_store_relaxed(&store->watch.is_polling,
+		                  1); /* relaxed: its own, and statistics */
+}
+
 /* Makes the descriptor unreadable. Whatever comes after this makes it readable again. */
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 
+	if (!store->watch.has_files)
+		watch_files(store);
 	while (store->watch.inotify_fd >= 0 &&
 	       read(store->watch.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
 		;
@@ -172,7 +191,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		taker->look.lease_us = INT64_MAX;
 		again_us = HELD_MIN_US;
 	}
-	if (store->watch.inotify_fd < 0 && again_us > POLL_US)
+	/* relaxed: see watch_files() */
+	if (u32_load_relaxed(&store->watch.is_polling) != 0 && again_us > POLL_US)
 		again_us = POLL_US;
 	if (again_us != INT64_MAX && boot_us + again_us < taker->look.lease_us)
 		taker->look.lease_us = boot_us + again_us;
