@@ -295,19 +295,6 @@ static struct submit *submit_copy(const struct timerhub_store_change *changes, u
 	return submit;
 }
 
-/* Counts submits. Returns false if too many are in flight. */
-static bool submits_count(struct timerhub_store *store, unsigned more)
-{
-	bool counts;
-
-	lock_take(&store->queue_of_work.lock);
-	counts = store->queue_of_work.submits + more <= SUBMITS_MAX;
-	if (counts)
-		store->queue_of_work.submits += more;
-	lock_give(&store->queue_of_work.lock);
-	return counts;
-}
-
 int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_change *changes,
                           unsigned count, uint64_t tag)
 {
@@ -321,12 +308,13 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 		result = changes_check(store, changes, count);
 	if (result < 0)
 		return result;
-	submit = submit_copy(changes, count);
-	if (!submit)
-		return -ENOMEM;
-	if (!submits_count(store, 1)) {
-		free(submit);
-		return -EAGAIN;
+	/* relaxed: only a number; whoever raises it too far lowers it again */
+	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
+		result = -EAGAIN;
+	submit = result == 0 ? submit_copy(changes, count) : NULL;
+	if (!submit) {
+		(void)u32_fetch_add_relaxed(&store->synced.submits, UINT32_MAX);
+		return result < 0 ? result : -ENOMEM;
 	}
 	submit->tag = tag;
 	submit->work.now_us = store_now_us(&store->wall);
@@ -375,7 +363,7 @@ int timerhub_store_completions(struct timerhub_store *store, struct timerhub_sto
 		};
 		answers_release(submit->changes, submit->work.count, submit->work.result);
 		free(submit);
-		(void)submits_count(store, UINT_MAX);
+		(void)u32_fetch_add_relaxed(&store->synced.submits, UINT32_MAX);
 	}
 	return (int)count;
 }

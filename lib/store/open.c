@@ -13,6 +13,7 @@
 #include "base/cancellation.h"
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "base/whole_read.h"
 #include "store/store.h"
 #undef timerhub_store_open
@@ -32,14 +33,6 @@
 #define MAGIC_CIFS 0xff534d42
 
 /* ---- the connections ---- */
-
-/* Checks that the file can be written to, because SQLite opens a read-only one without an error. */
-static int connection_is_writable(sqlite3 *db)
-{
-	if (sqlite3_db_readonly(db, "main") == 0)
-		return 0;
-	return access(sqlite3_db_filename(db, "main"), W_OK) < 0 ? -errno : -EROFS;
-}
 
 static int is_wal(void *ret, int columns, char **texts, char **names)
 {
@@ -91,9 +84,10 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	result = connection_is_writable(*ret);
-	if (result == 0)
-		result = connection_set_wal(*ret, timeout_ns);
+	/* SQLite opens a file that may not be written to without an error */
+	if (sqlite3_db_readonly(*ret, "main") != 0)
+		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
+	result = connection_set_wal(*ret, timeout_ns);
 	if (result == 0)
 		result = run_sql(*ret, "PRAGMA main.synchronous=NORMAL;"
 		                       "PRAGMA main.wal_autocheckpoint=0;"
@@ -293,7 +287,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	if (result < 0)
 		return result;
 	store_sync_folder(store);
-	return keeper_start(store);
+	return thread_create(&store->keeper.thread, keeper_main, store);
 }
 
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
@@ -349,16 +343,6 @@ int timerhub_store_install(struct sqlite3 *db)
 
 /* ---- close ---- */
 
-static bool store_is_taken_from(struct timerhub_store *store)
-{
-	bool takes;
-
-	lock_take(&store->queue_of_work.lock);
-	takes = store->queue_of_work.takes > 0;
-	lock_give(&store->queue_of_work.lock);
-	return takes;
-}
-
 void timerhub_store_close(struct timerhub_store *store)
 {
 	CANCELLATION_HELD;
@@ -367,8 +351,11 @@ void timerhub_store_close(struct timerhub_store *store)
 	if (store_check(store) < 0)
 		return;
 	timerhub_store_stop(store);
-	while (store_is_taken_from(store))
+	while (u32_load_acquire(&store->watch.takes) != 0) /* [taken] */
 		files_nap(NAP_NS);
-	keeper_stop(store);
+	/* relaxed: the eventcount's release makes it visible to the thread */
+	u32_store_relaxed(&store->keeper.quits, 1);
+	eventcount_advance(&store->keeper.work, 1);
+	(void)pthread_join(store->keeper.thread, NULL);
 	store_free(store);
 }

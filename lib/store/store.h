@@ -45,7 +45,7 @@ enum work_kind { WORK_CHANGES, WORK_TAKE, WORK_CALL };
 struct work {
 	struct work *next;
 	enum work_kind kind;
-	bool is_submit, is_at_leader;
+	bool is_submit;
 	unsigned count; /* of the changes, or of the tasks that a take has room for */
 	struct timerhub_store_change *changes; /* of WORK_CHANGES */
 	int64_t now_us;                        /* when the changes were asked for */
@@ -93,8 +93,6 @@ struct timerhub_store {
 		struct lock lock;
 		struct work *first, **last;
 		bool is_led;
-		unsigned submits; /* submits that are in flight, or completed and not taken */
-		unsigned takes;   /* threads that are in a take */
 	} queue_of_work;
 
 	/* Whoever has the lock syncs, and hands out the completions before the next one syncs. */
@@ -102,6 +100,7 @@ struct timerhub_store {
 		struct lock lock;
 		uint64_t commits; /* how many of the leader's transactions are on stable storage */
 		struct work *completed, **last_completed;
+		atomic_u32 submits; /* that are in flight, or completed and not taken */
 		int fd;
 		bool is_rung;
 	} synced;
@@ -112,6 +111,7 @@ struct timerhub_store {
 	 * sleep on the futex `is_taken`.
 	 */
 	struct {
+		atomic_u32 takes;      /* threads that are in a take */
 		atomic_u32 is_taken;   /* 1: some taker watches */
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
@@ -128,7 +128,6 @@ struct timerhub_store {
 	struct {
 		struct eventcount work;
 		atomic_u32 quits;
-		bool is_started;
 		pthread_t thread;
 		sqlite3 *db;
 		atomic_u64 wal_bytes; /* bytes of valid frames in the WAL at the last commit */
@@ -295,9 +294,8 @@ int writer_sync_all(struct timerhub_store *store);
  */
 void store_fail(struct timerhub_store *store);
 
-/* Starts the store's own thread, and ends it when it has made what was submitted. */
-int keeper_start(struct timerhub_store *store);
-void keeper_stop(struct timerhub_store *store);
+/* The store's own thread. It ends when `quits` is set and it has made what was submitted. */
+void *keeper_main(void *store);
 
 /* A sqlite3_wal_hook(), which keeps count of the WAL's length. */
 int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages);

@@ -14,6 +14,7 @@
  *
  * Labels:
  * [watch] watch_leave → watch_enter: carries what the last watcher knew of the descriptors.
+ * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
  */
 #include <limits.h>
 #include <poll.h>
@@ -74,11 +75,9 @@ static bool is_stopped(const struct timerhub_store *store)
 
 /* A take, on its thread's stack. */
 struct taker {
-	struct timerhub_store_task *tasks;
-	unsigned max;
+	struct work work; /* is done at each look */
 	uint64_t deadline_ns;
-	struct look look; /* what the leader saw if nothing was due */
-	bool is_unsure;   /* something may be due: the write lock did not come in time */
+	bool is_unsure; /* something may be due, but the write lock did not come in time */
 };
 
 /*
@@ -89,15 +88,10 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	bool stopped = is_stopped(store); /* before the look, which then finds all that was due */
 	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
-	struct work work = {
-		.kind = WORK_TAKE,
-		.tasks = taker->tasks,
-		.count = taker->max,
-		.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns,
-	};
-	int result = writer_do(store, &work);
+	int result;
 
-	taker->look = work.look;
+	taker->work.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns;
+	result = writer_do(store, &taker->work);
 	/* a disk without room for the take is waited for, like another writer */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
 	if (stopped && (result == 0 || result == -ENOSPC))
@@ -172,6 +166,7 @@ static void watch_arm(struct timerhub_store *store, struct deadline_fd *timer, i
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
 	uint64_t began_ns = clock_monotonic_ns();
+	struct look *look = &taker->work.look;
 	int64_t now_us, boot_us, again_us;
 	int result;
 
@@ -185,20 +180,20 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	now_us = store_now_us(&store->wall);
 	boot_us = store_now_us(&store->since_boot);
 	/* what is due but could not be had, because somebody writes, is no time to sleep until */
-	if (taker->is_unsure || taker->look.due_us <= now_us || taker->look.lease_us <= boot_us) {
-		if (taker->is_unsure || taker->look.due_us <= now_us)
-			taker->look.due_us = INT64_MAX;
-		taker->look.lease_us = INT64_MAX;
+	if (taker->is_unsure || look->due_us <= now_us || look->lease_us <= boot_us) {
+		if (taker->is_unsure || look->due_us <= now_us)
+			look->due_us = INT64_MAX;
+		look->lease_us = INT64_MAX;
 		again_us = HELD_MIN_US;
 	}
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0 && again_us > POLL_US)
 		again_us = POLL_US;
-	if (again_us != INT64_MAX && boot_us + again_us < taker->look.lease_us)
-		taker->look.lease_us = boot_us + again_us;
-	watch_arm(store, &store->watch.due, taker->look.due_us);
-	watch_arm(store, &store->watch.again, taker->look.lease_us);
-	store->watch.next_due_us = taker->look.due_us;
+	if (again_us != INT64_MAX && boot_us + again_us < look->lease_us)
+		look->lease_us = boot_us + again_us;
+	watch_arm(store, &store->watch.due, look->due_us);
+	watch_arm(store, &store->watch.again, look->lease_us);
+	store->watch.next_due_us = look->due_us;
 	store->watch.looked_ns = clock_monotonic_ns();
 	store->watch.look_took_ns = store->watch.looked_ns - began_ns;
 	return 0;
@@ -283,22 +278,13 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	return result;
 }
 
-/* Counts the threads that are in a take, because a close must wait for them. */
-static void takes_count(struct timerhub_store *store, unsigned more)
-{
-	lock_take(&store->queue_of_work.lock);
-	store->queue_of_work.takes += more;
-	lock_give(&store->queue_of_work.lock);
-}
-
 int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task *tasks,
                         unsigned max, uint64_t timeout_ns)
 {
 	CANCELLATION_HELD;
 	uint64_t now_ns = clock_monotonic_ns();
 	struct taker taker = {
-		.tasks = tasks,
-		.max = max,
+		.work = { .kind = WORK_TAKE, .tasks = tasks, .count = max },
 		.deadline_ns = timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX,
 	};
 	int result = store_check(store);
@@ -307,9 +293,9 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	takes_count(store, 1);
+	(void)u32_fetch_add_relaxed(&store->watch.takes, 1); /* relaxed: no close may run now */
 	result = take_run(store, &taker);
-	takes_count(store, UINT_MAX);
+	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
 	return result;
 }
 

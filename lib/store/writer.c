@@ -52,7 +52,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 
 	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the lock makes it visible */
 	work->next = NULL;
-	work->is_at_leader = false;
+	work->result = 0;
 	lock_take(&store->queue_of_work.lock);
 	*store->queue_of_work.last = work;
 	store->queue_of_work.last = &work->next;
@@ -63,9 +63,9 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	return leads;
 }
 
-enum taking { TAKE_ALL, TAKE_NO_CHANGES, TAKE_LATE };
+enum taking { TAKE_ALL, TAKE_NO_CHANGES, TAKE_LATE, TAKE_LATE_CALLERS };
 
-/* Takes the items of one kind out of the queue and returns them as a list, in their order. */
+/* Takes items out of the queue and returns them as a list, in their order. */
 static struct work *work_take(struct timerhub_store *store, enum taking taking)
 {
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
@@ -74,12 +74,16 @@ static struct work *work_take(struct timerhub_store *store, enum taking taking)
 	lock_take(&store->queue_of_work.lock);
 	invariant(store->queue_of_work.is_led && !*store->queue_of_work.last);
 	while ((work = *place)) {
+		/* relaxed: a state becomes WORK_LEADS under the lock */
+		bool is_late =
+			work->deadline_ns <= now_ns && u32_load_relaxed(&work->state) != WORK_LEADS;
+
 		if ((taking == TAKE_NO_CHANGES && work->kind == WORK_CHANGES) ||
-		    (taking == TAKE_LATE && work->deadline_ns > now_ns)) {
+		    (taking >= TAKE_LATE && !is_late) ||
+		    (taking == TAKE_LATE_CALLERS && work->is_submit)) {
 			place = &work->next;
 			continue;
 		}
-		work->is_at_leader = true;
 		*place = work->next;
 		work->next = NULL;
 		*last = work;
@@ -90,29 +94,12 @@ static struct work *work_take(struct timerhub_store *store, enum taking taking)
 	return taken;
 }
 
-/*
- * Takes an item back because its time is over. Returns false, and does nothing, if a leader has the
- * item already or its thread was told to lead.
- */
-static bool work_give_up(struct timerhub_store *store, const struct work *work)
+/* Gives an item back to its thread, which may free it at once. */
+static void work_answer(struct work *work, bool sleeps)
 {
-	struct work **place = &store->queue_of_work.first;
-	bool gives_up;
-
-	lock_take(&store->queue_of_work.lock);
-	/* relaxed: the state becomes WORK_LEADS under the lock */
-	gives_up = !work->is_at_leader && u32_load_relaxed(&work->state) == WORK_WAITS;
-	while (gives_up && *place != work) {
-		invariant(*place); /* it is in the queue, since no leader has it */
-		place = &(*place)->next;
-	}
-	if (gives_up) {
-		*place = work->next;
-		if (!*place)
-			store->queue_of_work.last = place;
-	}
-	lock_give(&store->queue_of_work.lock);
-	return gives_up;
+	u32_store_release(&work->state, WORK_DONE); /* [work] */
+	if (sleeps)
+		futex_wake(&work->state, 1);
 }
 
 /* Waits until an item is done, which is false, or its thread must lead, which is true. */
@@ -123,17 +110,23 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 	for (;;) {
 		uint32_t state = u32_load_acquire(&work->state); /* [work] */
 		uint64_t now_ns = clock_monotonic_ns();
+		struct work *late = NULL, *next;
 
 		if (state != WORK_WAITS)
 			return state == WORK_LEADS;
-		if (now_ns >= deadline_ns && work_give_up(store, work)) {
-			work->result = -EAGAIN;
-			return false;
+		if (now_ns >= deadline_ns) {
+			late = work_take(store, TAKE_LATE_CALLERS);
+			/* if it is not among these, it is answered or leads soon */
+			deadline_ns = UINT64_MAX;
 		}
-		if (now_ns >= deadline_ns)
-			deadline_ns = UINT64_MAX; /* it will be answered, or lead, soon */
-		futex_wait(&work->state, WORK_WAITS,
-		           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now_ns);
+		for (struct work *other = late; other; other = next) {
+			next = other->next;
+			other->result = -EAGAIN;
+			work_answer(other, other != work);
+		}
+		if (!late)
+			futex_wait(&work->state, WORK_WAITS,
+			           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now_ns);
 	}
 }
 
@@ -352,11 +345,7 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 				bell_ring(store->synced.fd);
 			store->synced.is_rung = true;
 		} else {
-			bool is_own = works == batch->own;
-
-			u32_store_release(&works->state, WORK_DONE); /* [work] */
-			if (!is_own)
-				futex_wake(&works->state, 1);
+			work_answer(works, works != batch->own);
 		}
 	}
 	return left;
@@ -565,7 +554,7 @@ static bool keeper_claims_lead(struct timerhub_store *store)
 	return claims;
 }
 
-static void *keeper_main(void *argument)
+void *keeper_main(void *argument)
 {
 	struct timerhub_store *store = argument;
 	uint64_t seen = 0;
@@ -588,22 +577,4 @@ static void *keeper_main(void *argument)
 		else
 			keeper_sleep(store, number, seen = bytes, copied);
 	}
-}
-
-int keeper_start(struct timerhub_store *store)
-{
-	int result = thread_create(&store->keeper.thread, keeper_main, store);
-
-	store->keeper.is_started = result == 0;
-	return result;
-}
-
-void keeper_stop(struct timerhub_store *store)
-{
-	if (!store->keeper.is_started)
-		return;
-	/* relaxed: the eventcount's release makes it visible to the thread */
-	u32_store_relaxed(&store->keeper.quits, 1);
-	eventcount_advance(&store->keeper.work, 1);
-	(void)pthread_join(store->keeper.thread, NULL);
 }
