@@ -16,7 +16,8 @@
 /* ---- calls that wait until the change is on stable storage ---- */
 
 /*
- * Frees key and data of the tasks that these changes have ended, or that another worker has by now.
+ * Frees key and data of the tasks that these changes have ended, or that have ended or been
+ * delivered again before.
  */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
@@ -181,8 +182,8 @@ int timerhub_store_sync(struct timerhub_store *store)
 /* ---- changes in a transaction of the caller's ---- */
 
 /*
- * Makes sure that the connection has the write lock of the store's file. Returns 0 or a negative
- * errno.
+ * Makes the transaction of a caller hold the write lock of the store's file. Returns 0 or a
+ * negative errno.
  */
 static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 {
@@ -191,18 +192,18 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	if (sqlite3_get_autocommit(db) ||
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
-	/* after a read, somebody else may have committed, and SQLite then lets it write no more */
+	/* if another connection has committed since the read, SQLite lets this one write no more */
 	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
 		return -EDEADLK;
 	/*
-	 * this writes nothing but takes the lock; a statement that reads first could get an old
-	 * snapshot, too
+	 * This changes nothing but takes the lock. A statement that reads first could get a
+	 * snapshot that is old already.
 	 */
 	result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
 	return result == -EBUSY ? -EAGAIN : result;
 }
 
-/* No statement of ours stays on the caller's connection. */
+/* Makes the changes, and leaves no statement behind on the caller's connection. */
 static int caller_make(struct timerhub_store *store, sqlite3 *db,
                        struct timerhub_store_change *changes, unsigned count)
 {
@@ -254,7 +255,7 @@ int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
 
 /* ---- submits, which do not wait ---- */
 
-/* A submit, in one block of memory with its changes, their keys and data. */
+/* A submit is one block of memory with its changes, their keys and data. */
 struct submit {
 	struct work work;
 	uint64_t tag;
@@ -308,7 +309,7 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 		result = changes_check(store, changes, count);
 	if (result < 0)
 		return result;
-	/* relaxed: only a number; whoever raises it too far lowers it again */
+	/* relaxed: it is only a limit, and a thread that exceeds it takes its 1 back */
 	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
 		result = -EAGAIN;
 	submit = result == 0 ? submit_copy(changes, count) : NULL;

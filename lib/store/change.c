@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each change is one statement that writes, so by itself it is made whole or not at all; several
- * stand in a savepoint. A statement that finds no row to change is followed by one that asks why.
+ * What the changes of tasks do in the database. Each change writes by one statement, so by itself
+ * it is made whole or not at all. Several changes are made in a savepoint. If a statement finds no
+ * row to change, another one asks why.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 static bool key_is_valid(const char *key)
 {
-	/* by the number of bytes that follow the first: the least character so encoded */
+	/* the least character that needs one, two or three bytes after its first */
 	static const uint32_t least[] = { 1, 0x80, 0x800, 0x10000 };
 	size_t length = strnlen(key, TIMERHUB_STORE_KEY_MAX + 1), at = 0;
 
@@ -23,7 +24,7 @@ static bool key_is_valid(const char *key)
 		if (lead >= 0x80 && (lead < 0xc0 || lead > 0xf4))
 			return false;
 		for (unsigned i = 0; i < follow; i++, at++) {
-			if ((key[at] & 0xc0) != 0x80) /* the text's NUL, too */
+			if ((key[at] & 0xc0) != 0x80) /* also at the end of the text */
 				return false;
 			character = character << 6 | ((unsigned char)key[at] & 0x3f);
 		}
@@ -34,7 +35,7 @@ static bool key_is_valid(const char *key)
 	return length > 0 && length <= TIMERHUB_STORE_KEY_MAX;
 }
 
-/* Stores when a change makes its task due; 0 means never. Returns 0 or -ERANGE. */
+/* Stores the due time that a change gives its task; 0 means never. Returns 0 or -ERANGE. */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
 	bool has_time = change->op == TIMERHUB_STORE_PUT || change->op == TIMERHUB_STORE_MOVE;
@@ -138,7 +139,7 @@ static int change_make(struct statements *statements, const struct timerhub_stor
 		return result;
 	if (task) {
 		values.id = (int64_t)task->id;
-		values.queue = NULL; /* a task of another queue's handle can be answered, too */
+		values.queue = NULL; /* a handle can also answer tasks of another queue */
 		values.claim = (int64_t)task->delivery;
 	}
 	if (change->op == TIMERHUB_STORE_DONE && task->interval_ns > 0) {
@@ -154,7 +155,7 @@ static int change_make(struct statements *statements, const struct timerhub_stor
 		task->lease_end_ns = (uint64_t)(values.lease - LEASE_BASE_US) * 1000;
 	if (result != 0)
 		return result < 0 ? result : 0;
-	/* no row was changed: there is none, or it is not as the change wants it */
+	/* no row was changed, because it does not exist or is in another state */
 	if (change->flags & TIMERHUB_STORE_REPLACE)
 		result = statement_run(statements, DO_REPLACE, &values);
 	found = result < 0 ? result : statement_ask(statements, DO_FIND, &values, &id);

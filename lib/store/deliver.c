@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What takes do in the database. Due times are on the wall clock, which may be set, and leases end
- * on CLOCK_BOOTTIME, so that they are lengths whatever the wall clock says.
+ * What takes do in the database. A due time is a time on the wall clock, which may be set. A lease
+ * ends on CLOCK_BOOTTIME, so it is a length of time whatever the wall clock says.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "store/store.h"
 
 /*
- * If the wall clock moves by so much between two looks, it was set. Slewing moves it by less, and a
- * clock that is set by less does little harm.
+ * If the difference of the two clocks changes by more than this, the wall clock was set. Slewing
+ * changes it by less, and a clock that is set by less does little harm.
  */
 #define CLOCK_IS_SET_US 100000
 
@@ -29,8 +29,9 @@ static bool clock_was_set(const struct timerhub_store *store)
 }
 
 /*
- * Brings periods that were set while the clock was ahead back to the next multiple of their
- * interval. Stores the offset between the clocks, by which the view shows the ends of leases.
+ * Mends what a wall clock that was wrong has done: a period that was set while the clock was ahead
+ * moves back by whole intervals. Also stores the difference of the clocks, by which the view
+ * timerhub_list converts the ends of leases.
  */
 static int clock_mend(struct timerhub_store *store)
 {
@@ -54,7 +55,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* a boot without a name is known by the wall clock's time at which it began */
+	/* if the boot has no id, the clocks tell whether it is another one */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -62,11 +63,11 @@ int deliver_open(struct timerhub_store *store)
 
 /* ---- looks ---- */
 
-/* What becomes due after a stop is not handed out. */
+/* Returns the time up to which tasks are handed out: now, or when the store was stopped. */
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* relaxed: a take that does not see it yet began before the stop */
+	/* relaxed: a take that does not see a stop yet may count as earlier */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -84,7 +85,7 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 	if (result < 0)
 		return result;
 	if (result == 0)
-		ret->lease_us = INT64_MAX; /* a minimum of no rows is NULL */
+		ret->lease_us = INT64_MAX; /* min() of no rows is NULL */
 	else
 		ret->lease_us -= LEASE_BASE_US;
 	return ret->due_us <= deliver_now_us(store) ||
@@ -113,8 +114,8 @@ int deliver_begin(struct timerhub_store *store)
 }
 
 /*
- * Fills a task with the delivery that a row is about to become. Key and data lie in one block of
- * memory, each with a NUL behind it. Returns the row's new `claim`, or 0 without memory.
+ * Fills a caller's task from a row that is about to be taken. Key and data lie in one block of
+ * memory, each with a NUL behind it. Returns the row's new value of `claim`, or 0 without memory.
  */
 static int64_t task_fill(const struct timerhub_store *store, struct timerhub_store_task *task,
                          sqlite3_stmt *row, int64_t now_us)
@@ -150,9 +151,9 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 }
 
 /*
- * Hands out the next due task, or parks it if its attempts are over. The row is changed only after
- * its SELECT has ended, because the index would otherwise move under the cursor. Returns 1, or 0 if
- * nothing is due, or a negative errno.
+ * Hands out the next due task, or parks it if it has used up its attempts. The row is changed only
+ * after the SELECT has ended, because its index entry would move under the cursor. Returns 1, or 0
+ * if nothing is due, or a negative errno.
  */
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
@@ -188,7 +189,7 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 		return result;
 	if (which == DO_TAKE) {
 		task->lease_end_ns = (uint64_t)lease_end_us * 1000;
-		take->result++; /* so deliver_undo() frees it */
+		take->result++; /* from here on deliver_undo() frees the task */
 	}
 	result = statement_run(&store->statements, which, &values);
 	return result < 0 ? result : 1;
@@ -200,7 +201,7 @@ int deliver_serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* if there is memory for some of them, the rest can wait */
+	/* the tasks that memory was found for are enough for now */
 	return result < 0 && (result != -ENOMEM || take->result == 0) ? result : 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite keeps POSIX locks on the database and the -shm, and the kernel drops all that a process
- * has on a file as soon as the process closes any descriptor of it. So this file only calls stat(2)
- * for the database, and never closes a -shm that is in use. On the -wal SQLite has no locks.
+ * The three files of a database, as files. SQLite keeps POSIX locks on the database and the -shm,
+ * and the kernel drops all locks that a process has on a file as soon as the process closes any
+ * descriptor of it. So this file only calls stat(2) for the database, and never closes a -shm that
+ * is in use. SQLite has no locks on the -wal.
  *
  * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
  */
@@ -19,11 +20,11 @@
 #define WRITE_LOCK_BYTE 120
 #define READ_LOCK_BYTE 123
 #define READ_LOCKS 5
-#define TURN_BYTE (INT64_C(1) << 50) /* a byte of the -wal, far beyond its end */
+#define TURN_BYTE (INT64_C(1) << 50) /* far beyond the end of the -wal */
 #define NEXT_TURN_BYTE (TURN_BYTE + 1)
 /*
- * room for 1,000 ends of tasks, one by one, which write three to four pages each, behind the 2 MiB
- * that may be in use
+ * The end of a task writes three to four pages, and 1,000 ends must find room on a full disk,
+ * behind the 2 MiB of the WAL that may be in use.
  */
 #define ROOM_BYTES (INT64_C(16) << 20)
 #define LOW_WATER_BYTES (UINT64_C(16) << 20)
@@ -47,8 +48,8 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Returns a descriptor of a database's -shm, which stays open until the file is removed or the
- * process ends, or a negative errno.
+ * Returns a descriptor of the -shm `name`, or a negative errno. It stays open until the file is
+ * removed or the process ends.
  */
 static int known_shm(const char *name, const struct stat *found)
 {
@@ -62,7 +63,7 @@ static int known_shm(const char *name, const struct stat *found)
 			place = &known->next;
 			continue;
 		}
-		/* SQLite removes the file with its last connection, so nobody has locks on it */
+		/* this file was removed, so no connection has locks on it any more */
 		*place = known->next;
 		(void)close(known->fd);
 		free(known);
@@ -71,8 +72,8 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The descriptor must not get a number of stdin, stdout or stderr. It could not
-		 * stay there, and closing it again would drop SQLite's locks on the file.
+		 * 0, 1 and 2 belong to the standard streams. The descriptor cannot be moved away
+		 * from there, because closing the old one would drop SQLite's locks.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -148,19 +149,22 @@ static bool byte_lock(int fd, int64_t byte, short type)
 
 	while (fcntl(fd, F_OFD_SETLK, &lock) < 0)
 		if (errno != EINTR)
-			/* if locking fails, go on without a turn */
+			/* a file system that cannot lock is no reason to wait */
 			return errno != EAGAIN && errno != EACCES;
 	return true;
 }
 
-/* Returns a process that holds a lock on one of these bytes, -1 for a handle's lock, or 0. */
+/*
+ * Returns the process that holds a lock on one of these bytes, -1 if that is an open file
+ * description instead of a process, or 0 if there is none.
+ */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
 	};
 
-	/* F_OFD_GETLK also reports the locks of this process */
+	/* unlike F_GETLK, this also reports locks of the calling process */
 	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0;
 	return lock.l_pid != 0 ? lock.l_pid : -1;
@@ -190,10 +194,10 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * A writer that finds nobody queueing needs no turn. A queue has two locks, one after the other:
- * one makes its holder the next, the other gives it the turn. Whoever comes back from a turn sees
- * the locks of those who wait, and must first become the next again, so it lets them go first. Only
- * the next one polls for the turn, so it can do so often.
+ * Writers queue by two locks, so that nobody is passed over. A writer first takes NEXT_TURN_BYTE,
+ * and with it waits for TURN_BYTE, which it keeps while it writes. Only one writer at a time polls
+ * TURN_BYTE, so it can do so often. A writer that has just written finds NEXT_TURN_BYTE taken by
+ * another, and comes after it. If nobody holds either lock, a writer needs none.
  */
 bool files_have_queue(const struct files *files)
 {
@@ -239,11 +243,11 @@ static void file_lengthen(int fd, off_t bytes)
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written) {
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 		if (written < 0 && errno == EINTR)
-			written = 1; /* skip a byte, which stays zero */
+			written = 1; /* go on behind this byte, which reads as zero anyway */
 	}
 }
 
-/* The -shm has 32 KiB for each 4,096 frames. */
+/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL. */
 void files_make_room(const struct files *files, uint32_t frame_bytes)
 {
 	file_lengthen(files->wal_fd, ROOM_BYTES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes a store. Meanwhile no other thread than the store's own uses it. */
+/* Open and close. No other thread but the store's own uses the store meanwhile. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* file systems that share no memory between machines, which a WAL needs (linux/magic.h) */
+/* network file systems: a WAL needs memory that all of its users share (linux/magic.h) */
 #define MAGIC_NFS 0x6969
 #define MAGIC_SMB 0x517b
 #define MAGIC_SMB2 0xfe534d42
@@ -42,9 +42,9 @@ static int is_wal(void *ret, int columns, char **texts, char **names)
 }
 
 /*
- * Sets the journal mode to WAL. Two processes that open a new file at once both want its only lock,
- * and SQLite does not call the busy handler for this statement, because each would wait for the
- * other; so this tries again by itself.
+ * Sets the journal mode to WAL. If two processes open a new file at once, both want its only lock,
+ * and SQLite returns SQLITE_BUSY at once, because each would wait for the other. So this waits and
+ * tries again.
  */
 static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 {
@@ -62,10 +62,7 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
-/*
- * Opens the connection. SQLite waits for locks up to the time limit during the open; later the
- * library waits by itself.
- */
+/* Opens a connection. SQLite waits for locks while the store is opened; later the library does. */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
 	uint64_t timeout_ms = timeout_ns / 1000000 + 1;
@@ -84,7 +81,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	/* SQLite opens a file that may not be written to without an error */
+	/* SQLite opens a file that is read-only without an error */
 	if (sqlite3_db_readonly(*ret, "main") != 0)
 		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
 	result = connection_set_wal(*ret, timeout_ns);
@@ -105,13 +102,13 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/* use the name that SQLite has found out, which has no symbolic link in it */
+	/* SQLite has resolved symbolic links in this name */
 	if (result == 0)
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
 	if (result == 0)
 		result = statement_ask(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/* its first read makes the connection use the WAL */
+	/* a connection uses the WAL only from its first read on */
 	if (result >= 0)
 		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -147,11 +144,11 @@ static int store_open_watch(struct timerhub_store *store)
 	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.due.fd, &event) < 0 ||
 	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.again.fd, &event) < 0)
 		return -errno;
-	/* relaxed, as everywhere: a watcher that sees it late has looked meanwhile */
+	/* relaxed: nobody else uses the store yet */
 	u32_store_relaxed(&store->watch.is_polling,
 	                  inotify_fd < 0 ||
 	                          epoll_ctl(epoll_fd, EPOLL_CTL_ADD, inotify_fd, &event) < 0);
-	/* readable at first, because nobody has looked at the database yet */
+	/* the descriptor is readable at first, because nobody has looked for tasks yet */
 	bell_ring(store->watch.bell);
 	return 0;
 }
@@ -171,7 +168,7 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
-	/* so that a sum with the clock does not overflow */
+	/* a sum with the clock must not overflow */
 	if (store->timeout_ns > INT64_MAX)
 		store->timeout_ns = INT64_MAX;
 	store->queue = strdup(known.queue ? known.queue : "");
@@ -185,7 +182,8 @@ static void store_init(struct timerhub_store *store)
 	lock_init(&store->synced.lock);
 	store->synced.last_completed = &store->synced.completed;
 	store->watch.next_due_us = INT64_MAX;
-	u64_store_relaxed(&store->watch.stopped_us, UINT64_MAX); /* relaxed: not shared yet */
+	u64_store_relaxed(&store->watch.stopped_us,
+	                  UINT64_MAX); /* relaxed: nobody else uses it yet */
 	store->files.wal_fd = store->files.shm_fd = -1;
 	store->watch.epoll_fd = store->watch.bell = store->watch.inotify_fd = -1;
 	store->synced.fd = -1;
@@ -195,7 +193,10 @@ static void store_init(struct timerhub_store *store)
 	deadline_fd_init(&store->watch.again, &store->since_boot);
 }
 
-/* Without /proc the name stays empty, and an open goes by the clocks alone. */
+/*
+ * Reads the id of the machine's boot. Without /proc it stays empty, and deliver_open() compares
+ * clocks.
+ */
 static void store_read_boot(struct timerhub_store *store)
 {
 	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC));
@@ -207,7 +208,10 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Syncs the folder of the database, because the entry of a new file is on the disk only then. */
+/*
+ * Syncs the folder of the database, because otherwise a loss of power could remove a new file's
+ * name. Errors are ignored, because some file systems cannot sync a folder.
+ */
 static void store_sync_folder(const struct timerhub_store *store)
 {
 	char *folder = strdup(store->files.names[FILE_DATABASE]);
@@ -217,10 +221,6 @@ static void store_sync_folder(const struct timerhub_store *store)
 		*(strrchr(folder, '/') + 1) = '\0';
 		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	}
-	/*
-	 * errors are ignored, because nothing else can be done on a file system that cannot sync a
-	 * folder
-	 */
 	if (fd >= 0) {
 		(void)fsync(fd);
 		(void)close(fd);
@@ -229,8 +229,8 @@ static void store_sync_folder(const struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction, which also finds out whether the lock can be seen that a watcher
- * asks for.
+ * Makes the first transaction. It also tells whether this file system shows the write lock to
+ * others; if not, takers cannot rely on it and poll.
  */
 static int store_begin(struct timerhub_store *store)
 {
@@ -308,7 +308,7 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
-	/* SQLite never uses a standard descriptor either, but leaves /dev/null open there. */
+	/* SQLite opens /dev/null on a standard descriptor that is free, and leaves it there. */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)
@@ -347,13 +347,13 @@ void timerhub_store_close(struct timerhub_store *store)
 {
 	CANCELLATION_HELD;
 
-	/* a child has copies of its parent's locks in memory, and must not use them */
+	/* a forked child must not use the copies of SQLite's locks in its memory */
 	if (store_check(store) < 0)
 		return;
 	timerhub_store_stop(store);
 	while (u32_load_acquire(&store->watch.takes) != 0) /* [taken] */
 		files_nap(NAP_NS);
-	/* relaxed: the eventcount's release makes it visible to the thread */
+	/* relaxed: the eventcount's release publishes it */
 	u32_store_relaxed(&store->keeper.quits, 1);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All SQL of the store. Programs in any language insert into timerhub_tasks, so constraints and
- * triggers protect what the library relies on. Indexes follow every change by themselves; a second
- * table would need triggers, which SQLite does not run for the row that INSERT OR REPLACE removes.
+ * Everything that the store asks of SQLite by SQL. Programs in any language insert into
+ * timerhub_tasks, so constraints and triggers protect what the library relies on. There is one
+ * table, because its indexes follow every change by themselves. A second table would need triggers,
+ * which SQLite does not run for the row that INSERT OR REPLACE removes.
  *
  * `data` is the last column, so that none of the others lies on its overflow pages.
  */
@@ -16,7 +17,7 @@
 
 int error_of(sqlite3 *db)
 {
-	/* the store's own statements compile, unless its tables are not as it made them */
+	/* a statement of the library compiles unless the tables are not as it made them */
 	static const int errors[] = {
 		[SQLITE_ERROR] = EBADMSG,       [SQLITE_SCHEMA] = EBADMSG,
 		[SQLITE_CORRUPT] = EBADMSG,     [SQLITE_NOTADB] = EBADMSG,
@@ -33,10 +34,10 @@ int error_of(sqlite3 *db)
 
 	if (code == SQLITE_CANTOPEN)
 		return number > 0 ? -number : -ENOENT;
-	/* an SQLITE_IOERR is not always the fault of the disk */
+	/* SQLITE_IOERR does not always mean that the disk is broken */
 	if (full == SQLITE_IOERR_NOMEM)
 		return -ENOMEM;
-	if (full == SQLITE_IOERR_SHMSIZE || /* SQLite forgets the errno */
+	if (full == SQLITE_IOERR_SHMSIZE || /* its errno is lost */
 	    ((full == SQLITE_IOERR_WRITE || full == SQLITE_IOERR_TRUNCATE) &&
 	     (number == ENOSPC || number == EDQUOT || number == EFBIG)))
 		return -ENOSPC;
@@ -51,14 +52,14 @@ int run_sql(sqlite3 *db, const char *text)
 /* ---- the tables ---- */
 
 #define SCHEMA_VERSION 1
-#define CLAIM_NEXT "claim+1048576"       /* the next delivery, whose attempts count on */
-#define CLAIM_ANEW "((claim>>20)+1)<<20" /* a next delivery that begins with 0 attempts */
+#define CLAIM_NEXT "claim+1048576"       /* the next delivery, with the same attempts */
+#define CLAIM_ANEW "((claim>>20)+1)<<20" /* the next delivery, with 0 attempts */
 
 static const char schema_tables[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
-	/* the boot of the leases, and how far CLOCK_REALTIME was ahead of CLOCK_BOOTTIME lately */
+	/* which boot the leases are of, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
 	"CREATE TABLE main.timerhub_tasks("
@@ -75,7 +76,7 @@ static const char schema_tables[] =
 	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
 	"UNIQUE(queue,key)) STRICT;";
 
-/* The indexes. A partial one has entries only for tasks in its state. */
+/* Each of these indexes has entries only for the tasks that are in its state. */
 static const char schema_indexes[] =
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
@@ -84,9 +85,8 @@ static const char schema_indexes[] =
 	";";
 
 /*
- * The triggers. The library itself changes `claim` together with the other columns, so a trigger
- * that finds it unchanged sees somebody else's UPDATE. Before an INSERT without an id, NEW.id is
- * not positive.
+ * The library changes `claim` whenever it changes a task, so a trigger that finds it unchanged sees
+ * an UPDATE by another program. NEW.id is not positive before an INSERT without an id.
  */
 static const char schema_triggers[] =
 	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
@@ -129,7 +129,7 @@ static int schema_look(sqlite3 *db)
 {
 	int versions[2] = { 0, 0 }, code;
 
-	/* does not compile if there is no such table; making the tables finds what else is wrong */
+	/* this does not compile if the table is missing; other errors come up when it is made */
 	code = sqlite3_exec(db, "SELECT version,min_version FROM main.timerhub_about",
 	                    schema_version, versions, NULL);
 	if (code == SQLITE_ERROR)
@@ -143,7 +143,8 @@ static int schema_make(sqlite3 *db)
 {
 	static const char *const texts[] = { schema_tables, schema_indexes, schema_triggers,
 		                             schema_view };
-	int result = schema_look(db); /* somebody else may have made them meanwhile */
+	int result =
+		schema_look(db); /* another process may have made the tables since the last look */
 
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts) && result == 0; i++)
 		result = run_sql(db, texts[i]);
@@ -164,7 +165,7 @@ int schema_install(sqlite3 *db)
 	result = schema_make(db);
 	if (result == 0)
 		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
-	/* after an error of the disk, SQLite has rolled back already */
+	/* SQLite rolls back by itself after an error of the disk */
 	if (result < 0 && !sqlite3_get_autocommit(db))
 		(void)run_sql(db, alone ? "ROLLBACK"
 		                        : "ROLLBACK TO timerhub_install;"
@@ -175,16 +176,16 @@ int schema_install(sqlite3 *db)
 /* ---- the statements ---- */
 
 #define TASKS "main.timerhub_tasks"
-/* the task with the id, or if that is 0, with the key */
+/* The task whose id is ?1, or if that is 0, whose key is ?3. */
 #define IS_NAMED                                                                                   \
 	" WHERE id=coalesce(nullif(?1,0),(SELECT id FROM " TASKS " WHERE queue=?2 AND key=?3))"    \
 	" AND (?2 IS NULL OR queue=?2)"
-/* ?7 is the present time, as a lease that ends now */
+/* ?7 is the value that `lease` has if a lease ends now. */
 #define NOBODY_HAS_IT " AND (lease<0 OR lease<=?7)"
-/* ?8 is the delivery that is answered */
+/* ?8 is the number of the delivery that a worker answers. */
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
-/* The conditions repeat those of the indexes word for word, because SQLite compares their text. */
+/* SQLite uses a partial index only if the condition has the same text as in CREATE INDEX. */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
 	[DO_COMMIT] = "COMMIT",
@@ -197,7 +198,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/* a sum that does not fit into an INTEGER becomes a REAL, which is larger than the limit */
+	/* a sum beyond 64 bits becomes a REAL, which is above the limit */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -218,13 +219,13 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* here the key is the name of the boot */
+	/* ?3, elsewhere the key, is the id of the machine's boot */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
-	/* these count in the order of their index, from where the last step has ended */
+	/* these list rows in the order of their index, from (?7, ?1) on */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
 	[DO_COUNT_NEVER] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
@@ -245,8 +246,8 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 }
 
 /*
- * SQLite copies no text or data that gets no destructor, and reads none after the statement's end.
- * It refuses a parameter that the statement does not have, which is ignored.
+ * With SQLITE_STATIC, SQLite does not copy a text or data, and reads it only while the statement
+ * runs. It refuses a parameter that a statement does not have, and that is ignored.
  */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)

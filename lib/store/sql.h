@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of a store, and the statements that the library runs on them. */
+/* The SQL of a store: its tables and statements. */
 #ifndef TIMERHUB_STORE_SQL_H
 #define TIMERHUB_STORE_SQL_H
 
@@ -8,23 +8,25 @@
 #include <stdint.h>
 
 /*
- * The column `lease` says what state a task is in. Its values, like those of the column `claim`,
- * all take 8 bytes in the file. SQLite can therefore change them in place, and a take writes one
- * page however long the task's data is.
+ * The column `lease` holds the state of a task. Like the values of `claim`, all of its values take
+ * 8 bytes in the file, so SQLite can change them in place. A take then writes one page, however
+ * long the task's data is.
  */
 #define LEASE_WAITING "-3000000000000000000"
-#define LEASE_BY_DONE "-2000000000000000000" /* the task waits for a period that a done has set */
+#define LEASE_BY_DONE                                                                              \
+	"-2000000000000000000" /* waiting, for a period that timerhub_store_done() has set */
 #define LEASE_PARKED "-1000000000000000000"
-/* A taken task has this plus the end of its lease on CLOCK_BOOTTIME, in us. */
+/* The value for a taken task is this number plus the end of its lease on CLOCK_BOOTTIME, in us. */
 #define LEASE_BASE "1000000000000000000"
 #define LEASE_BASE_US INT64_C(1000000000000000000)
 #define IS_WAITING "lease<" LEASE_PARKED
 #define IS_TAKEN "lease>0"
 
 /*
- * The column `claim` has the number of the task's latest delivery above 20 bits. 19 of these count
- * its attempts, and CLAIM_LAST says that its taker allows no more of them. Whatever ends or
- * withdraws a delivery raises the number, so a worker's answer counts only if it has the same one.
+ * The column `claim` holds the number of a task's latest delivery above its low 20 bits. Of these,
+ * 19 count the attempts, and CLAIM_LAST says that the worker's config allows no more of them.
+ * Whatever ends or withdraws a delivery raises the number, so a worker's answer counts only if the
+ * number is still the one that he was given.
  */
 #define CLAIM_FIRST "281474976710656" /* 2^48 */
 #define CLAIM_SHIFT 20
@@ -35,7 +37,7 @@
 #define DUE_MIN_US INT64_C(1000000000000000)
 #define DUE_MAX_US INT64_C(10000000000000000)
 
-/* Returns the negative errno for the last call on `db`, which has failed. */
+/* Returns the negative errno that says why the last call on `db` has failed. */
 int error_of(sqlite3 *db);
 
 /* Runs statements that have no parameters. Returns 0 or a negative errno. */
@@ -84,7 +86,7 @@ struct statements {
 	sqlite3_stmt *prepared[STATEMENTS];
 };
 
-/* The parameters ?1 to ?9, which mean the same in every statement. */
+/* The parameters ?1 to ?9 of the statements, in this order. Each means the same in all of them. */
 struct values {
 	int64_t id;
 	const char *queue, *key;
@@ -94,11 +96,16 @@ struct values {
 	int64_t lease, claim, number;
 };
 
-/* Binds the values to a statement, which the caller steps and resets. Returns 0 or an errno. */
+/*
+ * Prepares a statement if necessary, and binds the values to its parameters. The caller steps and
+ * resets it. Returns 0 or a negative errno.
+ */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret);
 
-/* Runs a statement that returns no rows. Returns how many rows it has changed, or an errno. */
+/*
+ * Runs a statement that returns no rows. Returns how many rows it has changed, or a negative errno.
+ */
 int statement_run(struct statements *statements, enum statement which, const struct values *values);
 
 /*

@@ -4,10 +4,10 @@
 #include "store/store.h"
 
 #define COUNT_MAX 100000
-/* rows that one step counts; each step is a read transaction of its own, so that none is long */
+/* Rows that are counted in one read transaction, so that none is long. */
 #define STEP_ROWS 2000
 
-/* Counts rows of one kind, from the one where the last step ended, and looks for what is next. */
+/* The state of a count of rows: each step goes on behind the last row of the step before. */
 struct counting {
 	enum statement which;
 	int64_t after_key, after_id;
@@ -83,7 +83,7 @@ static int stats_count(struct timerhub_store *store, struct timerhub_store_stats
 	return result;
 }
 
-/* relaxed, all: see struct counts */
+/* relaxed: the numbers need not fit together */
 static void stats_copy(struct timerhub_store *store, struct timerhub_store_stats *stats)
 {
 	const struct counts *counts = &store->counts;
@@ -121,7 +121,7 @@ int timerhub_store_stats(struct timerhub_store *store, struct timerhub_store_sta
 		return -EINVAL;
 	if (result == 0)
 		result = stats_count(store, &stats);
-	/* a store that has failed still has statistics, which say so */
+	/* a store that has failed still has statistics, in which `failed` says so */
 	if (result < 0 && (result != -EIO || !store_has_failed(store)))
 		return result;
 	stats_copy(store, &stats);

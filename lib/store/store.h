@@ -18,7 +18,7 @@
 #include "base/lock.h"
 #include "store/sql.h"
 
-/* the op of a touch, which is no change that a program can make in a commit */
+/* The op of a touch, which a program can only make by timerhub_store_touch(). */
 #define STORE_TOUCH 7u
 _Static_assert(STORE_TOUCH == TIMERHUB_STORE_PARK + 1, "change_check() takes the ops in between");
 enum { FILE_DATABASE, FILE_WAL, FILE_SHM, FILES };
@@ -29,38 +29,39 @@ struct files {
 	int wal_fd, shm_fd;
 };
 
-/* The earliest times of a queue, in us; INT64_MAX if there is none. */
+/* The earliest times in a queue of tasks, in us; INT64_MAX: there is none. */
 struct look {
-	int64_t due_us;   /* earliest due time of a waiting task, on CLOCK_REALTIME */
-	int64_t lease_us; /* earliest end of a lease, on CLOCK_BOOTTIME */
+	int64_t due_us;   /* at which a waiting task becomes due, on CLOCK_REALTIME */
+	int64_t lease_us; /* at which the lease of a taken task ends, on CLOCK_BOOTTIME */
 };
 
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 enum work_kind { WORK_CHANGES, WORK_TAKE, WORK_CALL };
 
 /*
- * What a thread wants the leader to do, the one thread at a time that uses the connection. It lies
- * on the stack of that thread, or it is a submit, for which nobody waits.
+ * A work item: what a thread wants to have done by the leader, the one thread at a time that uses
+ * the connection to the database. It lies on the stack of the thread that waits for it, or belongs
+ * to a submit, for which nobody waits.
  */
 struct work {
 	struct work *next;
 	enum work_kind kind;
 	bool is_submit;
 	unsigned count; /* of the changes, or of the tasks that a take has room for */
-	struct timerhub_store_change *changes; /* of WORK_CHANGES */
-	int64_t now_us;                        /* when the changes were asked for */
-	struct timerhub_store_task *tasks;     /* of WORK_TAKE */
-	struct look look; /* of WORK_TAKE: what the leader saw if nothing was due */
-	void (*call)(struct timerhub_store *, void *); /* of WORK_CALL */
+	struct timerhub_store_change *changes; /* WORK_CHANGES: what to change */
+	int64_t now_us;                        /* WORK_CHANGES: the wall clock at the call */
+	struct timerhub_store_task *tasks;     /* WORK_TAKE: where to store the tasks */
+	struct look look; /* WORK_TAKE: what becomes due next, if nothing was due */
+	/* WORK_CALL: is called on the leader's thread, outside a transaction */
+	void (*call)(struct timerhub_store *, void *);
 	void *context;
-	uint64_t deadline_ns; /* until when the work must have begun, on CLOCK_MONOTONIC */
+	uint64_t deadline_ns; /* on CLOCK_MONOTONIC: the item fails if it has not begun by then */
 	int result;           /* a negative errno, 0, or how many tasks a take has got */
-	atomic_u32 state;     /* a futex */
+	atomic_u32 state;     /* WORK_WAITS, WORK_LEADS or WORK_DONE; a futex */
 };
 
 /*
- * Counters for the statistics. Whoever does a thing counts it, and nobody acts on the numbers, so
- * all accesses are relaxed.
+ * Counters for the statistics. All accesses are relaxed, because nobody acts on the numbers.
  */
 struct counts {
 	atomic_u64 done[STORE_TOUCH + 1]; /* changes, by their op */
@@ -71,9 +72,9 @@ struct counts {
 struct timerhub_store {
 	struct fork_check fork_check;
 	struct counts counts;
-	atomic_u32 failed; /* 0, or EIO if the disk has failed and nothing is done any more */
+	atomic_u32 failed; /* 0, or EIO after the disk has failed: nothing is done any more */
 
-	/* These are set by the open and never changed. */
+	/* Set when the store is opened, and never changed. */
 	char *queue;
 	int64_t lease_us;
 	uint64_t timeout_ns;
@@ -83,9 +84,9 @@ struct timerhub_store {
 	struct clock wall, since_boot;
 	struct files files;
 
-	/* These belong to the leader. */
+	/* Used by the leader alone. */
 	struct statements statements;
-	bool has_turn;
+	bool has_turn;     /* it holds the lock by which writers queue */
 	uint64_t commits;  /* how many transactions it has made */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
@@ -95,7 +96,7 @@ struct timerhub_store {
 		bool is_led;
 	} queue_of_work;
 
-	/* Whoever has the lock syncs, and hands out the completions before the next one syncs. */
+	/* One thread at a time syncs the WAL. It holds the lock until it has answered its batch. */
 	struct {
 		struct lock lock;
 		uint64_t commits; /* how many of the leader's transactions are on stable storage */
@@ -106,9 +107,9 @@ struct timerhub_store {
 	} synced;
 
 	/*
-	 * What takers that find nothing sleep on. One of them watches: it sleeps on epoll_fd, which
-	 * tells of commits by anybody, of the next due time, and of the end of a lease. The others
-	 * sleep on the futex `is_taken`.
+	 * What takers sleep on if nothing is due. One of them watches: it sleeps on epoll_fd, which
+	 * becomes readable because of a commit by anybody, a due time or the end of a lease. The
+	 * others sleep on the futex `is_taken`, until they may watch.
 	 */
 	struct {
 		atomic_u32 takes;      /* threads that are in a take */
@@ -117,14 +118,14 @@ struct timerhub_store {
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd due, again;
-		/* The watcher's own: */
-		bool has_files; /* inotify watches the files */
-		int64_t next_due_us;
-		uint64_t held_since_ns; /* since when it has seen the write lock held; 0: free */
-		uint64_t looked_ns, look_took_ns;
+		/* Used by the taker that watches: */
+		bool has_files;         /* inotify watches the files */
+		int64_t next_due_us;    /* the time to which `due` is set */
+		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
+		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
 	} watch;
 
-	/* The store's own thread. */
+	/* The keeper, the store's own thread, which checkpoints and makes submits. */
 	struct {
 		struct eventcount work;
 		atomic_u32 quits;
@@ -137,7 +138,7 @@ struct timerhub_store {
 	} keeper;
 };
 
-/* Cut off, so that a task whose due time is rounded up is never early. */
+/* Returns the time in whole us, rounded down, so that no task comes before its time. */
 static inline int64_t store_now_us(const struct clock *clock)
 {
 	return (int64_t)(clock_now_ns(clock) / 1000);
@@ -148,7 +149,7 @@ static inline int64_t store_us(uint64_t ns)
 	return (int64_t)(ns / 1000 + (ns % 1000 != 0));
 }
 
-/* Half of what a lease can be is as good as for ever, and its end in ns still fits. */
+/* Limits a lease to 292 years, because its end must fit into 64 bits of ns. */
 static inline int64_t store_lease_us(uint64_t lease_ns)
 {
 	return store_us(lease_ns < INT64_MAX ? lease_ns : INT64_MAX);
@@ -166,7 +167,7 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* relaxed: whoever does not see it yet gets the error of the disk by itself */
+	/* relaxed: a thread that does not see it yet gets an error of the disk itself */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 
@@ -177,18 +178,22 @@ int files_open(struct files *files, const char *path);
 void files_close(struct files *files);
 
 /*
- * Returns whether the files still have their names, because SQLite would go on to write to files
- * that were removed.
+ * Returns whether the three files still have their names. If one was removed, SQLite would go on
+ * writing to it, and what was committed would be lost.
  */
 bool files_are_there(const struct files *files);
+/* Returns whether `database` names the store's database. */
 bool files_are_of(const struct files *files, const char *database);
 
-/* Returns whether other handles, of any process, have the turn to write or wait for it. */
+/*
+ * Returns whether another handle, in this process or another, has the turn to write or waits for
+ * it. Handles take turns, so that each can write within a bounded time.
+ */
 bool files_have_queue(const struct files *files);
 
 /*
- * Waits for the turn, at most until `deadline_ns` on CLOCK_MONOTONIC. Returns whether it has come.
- * A writer may go on without it, because only SQLite's own lock excludes others.
+ * Waits for the turn to write until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller
+ * has it. He may also write without it, because only SQLite's own lock excludes other writers.
  */
 bool files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
@@ -200,69 +205,71 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Writes zeros at the end of the WAL, where they look like no frame, up to the room that it should
- * have, and at the end of the -shm, as SQLite needs it for so many frames. The caller holds the
- * write lock. A full disk just gives it less.
+ * Lengthens the WAL by zeros, which are no valid frames, and the -shm as SQLite needs it for such a
+ * WAL. A sync of later frames is faster then, and tasks can be ended on a full disk. The caller
+ * holds the write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes);
 bool files_have_room(const struct files *files);
 uint64_t files_wal_bytes(const struct files *files);
 
-/* Returns whether the disk has less room than puts may use, when the WAL uses `wal_bytes`. */
+/* Returns whether the disk is so full that puts are refused. The WAL uses `wal_bytes`. */
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 
 /* Sleeps, and is no cancellation point. */
 void files_nap(uint64_t ns);
 
-/* Returns whether the disk has less room than puts may use. */
 static inline bool store_disk_is_low(const struct timerhub_store *store)
 {
-	/* relaxed: a hint from the last commit */
+	/* relaxed: the length at any recent commit will do */
 	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
 }
 
-/* ---- change.c: whether a caller may ask for a change, and what it does in a transaction ---- */
+/* ---- change.c ---- */
 
 /* Checks a change without the database. Returns 0 or a negative errno. */
 int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
 
 /*
- * Checks the changes that a caller makes as one. Sets `result` in each: at most one has an error,
- * which is also returned.
+ * Checks changes that are to be made together. Sets the `result` of each, of which at most one is
+ * an error, and returns that.
  */
 int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
                   unsigned count);
 
-/* Returns whether a change that was asked for at `now_us` makes its task due at once. */
+/* Returns whether a change that was asked for at `now_us` makes its task due at that time. */
 bool change_is_due(const struct timerhub_store_change *change, int64_t now_us);
 
 bool changes_have_put(const struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Makes the changes in a transaction, all or none. Sets `result` in each, and the ids of puts.
- * SQLite may have ended the whole transaction after an error.
+ * Makes changes in a transaction that is open, all or none. Sets the `result` of each, and the ids
+ * of puts. After an error, SQLite may have ended the whole transaction.
  */
 int changes_make(const struct timerhub_store *store, struct statements *statements, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
 
-/* ---- deliver.c: what takes do in the database, on the leader's thread ---- */
+/* ---- deliver.c, called by the leader ---- */
 
-/* Returns 1 if a transaction would find something to do now, 0 if not, or a negative errno. */
+/*
+ * Stores when the next task becomes due and the next lease ends. Returns 1 if a transaction would
+ * find something to do now, 0 if not, or a negative errno.
+ */
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
-/* Ends leases that are over, and mends what a wrong clock has done. Returns 0 or an errno. */
+/* Ends the leases that are over. Returns 0 or a negative errno. */
 int deliver_begin(struct timerhub_store *store);
 
-/* Hands out due tasks to a take. Stores how many in its result. Returns 0 or an errno. */
+/* Stores due tasks for a take, and how many in its result. Returns 0 or a negative errno. */
 int deliver_serve(struct timerhub_store *store, struct work *take);
 
-/* Takes the tasks back because the transaction has failed. */
+/* Frees the tasks of a take whose transaction has failed. */
 void deliver_undo(struct work *take);
 
-/* Counts the tasks, whose transaction has been committed. */
+/* Counts the tasks of a take whose transaction has been committed. */
 void deliver_count(struct timerhub_store *store, const struct work *take);
 
-/* At the open, ends the leases of an earlier boot and mends what a wrong clock has done. */
+/* Ends the leases of an earlier boot of the machine. Returns 0 or a negative errno. */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */
@@ -273,31 +280,28 @@ int deliver_open(struct timerhub_store *store);
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
-/* Submits a work item. Changes are in synced.completed when they are done. */
+/* Submits changes, and returns at once. When they are made, they are in synced.completed. */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
-/*
- * Begins a transaction with the write lock, in turn with other handles. Returns 0, -EAGAIN, or an
- * error.
- */
+/* Begins a transaction with the write lock. Returns 0, -EAGAIN at the deadline, or an error. */
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns);
 
-/* Commits if `result` is 0, else rolls back. Returns 0 or the error. */
+/* Commits the transaction, or rolls it back if `result` is an error. Returns 0 or the error. */
 int writer_end(struct timerhub_store *store, int result);
 
-/* Syncs the WAL. When it returns 0, all that was committed before the call is on stable storage. */
+/* Syncs the WAL, so that all that was committed before the call is on stable storage. */
 int writer_sync_all(struct timerhub_store *store);
 
 /*
- * Lets every change and take return -EIO from now on, because after a failed sync the success of a
- * later one would prove nothing.
+ * Makes every change and take return -EIO from now on, because if a sync has failed, the success of
+ * a later one proves nothing.
  */
 void store_fail(struct timerhub_store *store);
 
-/* The store's own thread. It ends when `quits` is set and it has made what was submitted. */
+/* The function of the store's own thread, which ends when `quits` is set and no submit waits. */
 void *keeper_main(void *store);
 
-/* A sqlite3_wal_hook(), which keeps count of the WAL's length. */
+/* Notes the length of the WAL after a commit. It is a hook for sqlite3_wal_hook(). */
 int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages);
 
 #endif

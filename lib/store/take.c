@@ -13,7 +13,7 @@
  * - Else the commit was visible before the look.
  *
  * Labels:
- * [watch] watch_leave → watch_enter: carries what the last watcher knew of the descriptors.
+ * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
  */
 #include <limits.h>
@@ -27,22 +27,25 @@
 #include "base/invariant.h"
 #include "store/store.h"
 
-#define POLL_US 20000 /* how often takers look at the database without inotify */
-/* The watcher looks again after a quarter of the time that the lock has been held, within these. */
+#define POLL_US 20000 /* how often takers look at the database if inotify was refused */
+/*
+ * While somebody holds the write lock, the taker that watches looks at the database again after a
+ * quarter of the time that the lock has been held, within these limits.
+ */
 #define HELD_MIN_US 100
 #define HELD_MAX_US 1000000
 /*
- * A process that commits thousands of times a second to the same database would wake the watcher
- * each time, so it pauses for so many times as long as its last look took. Looks because of others'
- * commits then cost 4% of a processor.
+ * A process that commits thousands of times a second to the same database would wake the taker that
+ * watches each time. So that taker pauses for so many times as long as its last look at the
+ * database took, which costs 4% of a processor at most.
  */
 #define GAP_LOOKS 25
 #define GAP_MIN_NS UINT64_C(1000000)
 #define GAP_MAX_NS UINT64_C(5000000)
-/* After so long a sleep, so many looks at a commit that has not ended come without a pause. */
+/* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/* How long a take that does not wait lets a transaction go on that is just being made. */
+/* A take with timeout 0 waits so long for a transaction that is just being made. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 static uint64_t u64_least(uint64_t a, uint64_t b)
@@ -69,30 +72,34 @@ static uint64_t left_ns(uint64_t deadline_ns)
 
 static bool is_stopped(const struct timerhub_store *store)
 {
-	/* relaxed: the bell's clear comes after its ring, and the kernel orders them */
+	/*
+	 * relaxed: a stop rings the bell after it stores this, and whoever clears the bell asks
+	 * after that
+	 */
 	return u64_load_relaxed(&store->watch.stopped_us) != UINT64_MAX;
 }
 
-/* A take, on its thread's stack. */
+/* A thread that takes. This lies on its stack. */
 struct taker {
-	struct work work; /* is done at each look */
+	struct work work; /* what the leader is asked to do, again and again */
 	uint64_t deadline_ns;
-	bool is_unsure; /* something may be due, but the write lock did not come in time */
+	bool is_unsure; /* the write lock did not come in time, so something may be due */
 };
 
 /*
- * Takes what is due now. Returns how many, 0 if nothing was due or could be had in time, -ESHUTDOWN
- * if the store is stopped and nothing of before is left, or an error.
+ * Takes what is due now. Returns how many tasks, 0 if there is none or the write lock did not come
+ * in time, -ESHUTDOWN if the store is stopped and all that was due then is taken, or another error.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	bool stopped = is_stopped(store); /* before the look, which then finds all that was due */
+	/* asked first, so that the leader finds all that was due at a stop */
+	bool stopped = is_stopped(store);
 	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
 	int result;
 
 	taker->work.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns;
 	result = writer_do(store, &taker->work);
-	/* a disk without room for the take is waited for, like another writer */
+	/* a full disk may have room for the take later, so it is waited for */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
 	if (stopped && (result == 0 || result == -ENOSPC))
 		return -ESHUTDOWN;
@@ -102,8 +109,9 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 /* ---- the watcher ---- */
 
 /*
- * Has inotify tell of each write to the -wal, and of the end of each file. The first watcher does
- * this, because the events cost every writer, also where nobody takes.
+ * Makes inotify report each write to the -wal and the removal of each file. The first taker that
+ * waits does this, because such events cost time in every write, which a process that only puts
+ * should not pay.
  */
 static void watch_files(struct timerhub_store *store)
 {
@@ -114,11 +122,13 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		u32_store_relaxed(&store->watch.is_polling,
-		                  1); /* relaxed: its own, and statistics */
+		/* relaxed: only the taker that watches acts on it */
+		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
-/* Makes the descriptor unreadable. Whatever comes after this makes it readable again. */
+/*
+ * Makes the descriptor that takers poll unreadable. Whatever happens from now on makes it readable.
+ */
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -129,12 +139,15 @@ static void watch_clear(struct timerhub_store *store)
 	       read(store->watch.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
 		;
 	bell_clear(store->watch.bell);
-	/* after the clear, because a stop or failure before it has rung for the last time */
+	/* a stop or failure has rung the bell once and never rings it again */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }
 
-/* Returns in how many us to look again because a writer was at work, or INT64_MAX if none was. */
+/*
+ * Returns in how many us to look at the database again because somebody is writing to it, or
+ * INT64_MAX if nobody is.
+ */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
 	uint64_t now_ns = clock_monotonic_ns(), us;
@@ -149,19 +162,19 @@ static int64_t watch_held_us(struct timerhub_store *store)
 	return us < HELD_MIN_US ? HELD_MIN_US : (int64_t)u64_least(us, HELD_MAX_US);
 }
 
-/* Sets a timer; INT64_MAX is never. A timer that has expired becomes unreadable. */
+/* Sets a timer to `at_us`; INT64_MAX is never. A timer that has expired becomes unreadable. */
 static void watch_arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t at_us)
 {
 	uint64_t at_ns = at_us > INT64_MAX / 1000 ? UINT64_MAX : (uint64_t)at_us * 1000;
 
-	/* the clock was set, perhaps since the look, so look again */
+	/* the wall clock was set, perhaps since the leader looked, so look once more */
 	if (deadline_fd_set(timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
 }
 
 /*
- * Takes what is due, or else makes sure that the descriptor becomes readable for whatever comes
- * from now on. Returns as take_once().
+ * Takes what is due. If there is nothing, the descriptor becomes readable for whatever happens from
+ * now on. Returns as take_once().
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -179,7 +192,7 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	boot_us = store_now_us(&store->since_boot);
-	/* what is due but could not be had, because somebody writes, is no time to sleep until */
+	/* a task that is due but was not to be had would make the timers expire at once */
 	if (taker->is_unsure || look->due_us <= now_us || look->lease_us <= boot_us) {
 		if (taker->is_unsure || look->due_us <= now_us)
 			look->due_us = INT64_MAX;
@@ -200,8 +213,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Pauses before the next look, so that others' commits do not cost more than they may. Only a stop,
- * a due time or the deadline ends the pause early.
+ * Pauses before the next look at the database, so that the commits of others do not cost too much.
+ * The bell, a due time and the caller's deadline end the pause early.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -216,7 +229,7 @@ static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 		sleep_on(store->watch.bell, sleep_ns);
 }
 
-/* Watches until there are tasks or the time is over. Returns as take_once(). */
+/* Sleeps and takes until there are tasks or the time is over. Returns as take_once(). */
 static int watch(struct timerhub_store *store, struct taker *taker)
 {
 	unsigned unpaused = 0;
@@ -229,8 +242,8 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * The first event after a rest comes before the commit has ended. A pause would
-		 * make its task late, so there is none while somebody still writes.
+		 * The first event after a rest comes before its commit has ended. A pause would
+		 * make the task late, so there is none while somebody still writes.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -240,35 +253,23 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 	return result;
 }
 
-/* Makes the calling thread the watcher, if there is none. */
-static bool watch_enter(struct timerhub_store *store)
-{
-	uint32_t free = 0;
-
-	/* [watch] */
-	return u32_cas_acquire(&store->watch.is_taken, &free, 1);
-}
-
-/* The watcher has cleared events, so unless it has armed the timers, the next one must look. */
-static void watch_leave(struct timerhub_store *store, bool rings)
-{
-	if (rings)
-		bell_ring(store->watch.bell);
-	u32_store_release(&store->watch.is_taken, 0); /* [watch] */
-	futex_wake(&store->watch.is_taken, 1);
-}
-
 /* ---- the calls ---- */
 
 static int take_run(struct timerhub_store *store, struct taker *taker)
 {
-	/* under load something is usually due, and the descriptor need not be touched */
+	/* often a task is due, and then the descriptor need not be touched */
 	int result = take_once(store, taker);
 
 	while (result == 0) {
-		if (watch_enter(store)) {
+		uint32_t nobody = 0;
+
+		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
-			watch_leave(store, result != 0);
+			/* it has cleared the descriptor without setting the timers then */
+			if (result != 0)
+				bell_ring(store->watch.bell);
+			u32_store_release(&store->watch.is_taken, 0); /* [watch] */
+			futex_wake(&store->watch.is_taken, 1);
 			break;
 		}
 		if (left_ns(taker->deadline_ns) == 0)
@@ -293,7 +294,8 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	(void)u32_fetch_add_relaxed(&store->watch.takes, 1); /* relaxed: no close may run now */
+	/* relaxed: no thread may call close while this call begins */
+	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
 	return result;
@@ -312,9 +314,9 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/* relaxed: the bell's ring orders it; the first stop counts */
+	/* relaxed: the ring follows; the first stop counts */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
-	/* each taker that waits becomes the watcher in turn, and looks a last time */
+	/* the takers that wait watch one after the other, and each looks a last time */
 	bell_ring(store->watch.bell);
 }

@@ -30,27 +30,30 @@
 #define TURN_MAX_NS UINT64_C(2500000000)
 #define THREAD_NAME "timerhub-store"
 /*
- * The keeper checkpoints in pieces, between which submits are made, because SQLite cannot pause
- * within a checkpoint.
+ * The store's thread checkpoints so much at a time and makes submits in between, because SQLite
+ * cannot pause within a checkpoint.
  */
 #define PIECE_BYTES (UINT64_C(1) << 20)
-/* if more than this is in the WAL, writers wait until its last pages are copied */
+/* If the WAL is longer than this, writers wait until its last pages are copied. */
 #define RESTART_BYTES (UINT64_C(2) << 20)
-/* When nobody has written for so long, the rest is checkpointed, so a full disk finds it done. */
+/*
+ * After so long without a commit the rest of the WAL is checkpointed, so that on a disk that
+ * becomes full the WAL can begin anew.
+ */
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
 
 /* ---- the queue ---- */
 
 /*
- * Appends a work item to the queue. Returns true if the caller must lead now, or for a submit, if
- * he must wake the keeper, which leads for it unless somebody else comes first.
+ * Appends a work item to the queue. Returns true if nobody leads yet: the caller then must, or for
+ * a submit, wake the store's thread, which leads unless somebody else comes first.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
 
-	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the lock makes it visible */
+	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the queue's lock publishes it */
 	work->next = NULL;
 	work->result = 0;
 	lock_take(&store->queue_of_work.lock);
@@ -65,7 +68,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 
 enum taking { TAKE_ALL, TAKE_NO_CHANGES, TAKE_LATE, TAKE_LATE_CALLERS };
 
-/* Takes items out of the queue and returns them as a list, in their order. */
+/* Takes work items out of the queue and returns them as a list, in their order. */
 static struct work *work_take(struct timerhub_store *store, enum taking taking)
 {
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
@@ -74,7 +77,7 @@ static struct work *work_take(struct timerhub_store *store, enum taking taking)
 	lock_take(&store->queue_of_work.lock);
 	invariant(store->queue_of_work.is_led && !*store->queue_of_work.last);
 	while ((work = *place)) {
-		/* relaxed: a state becomes WORK_LEADS under the lock */
+		/* relaxed: it changes to WORK_LEADS only under the lock */
 		bool is_late =
 			work->deadline_ns <= now_ns && u32_load_relaxed(&work->state) != WORK_LEADS;
 
@@ -94,7 +97,7 @@ static struct work *work_take(struct timerhub_store *store, enum taking taking)
 	return taken;
 }
 
-/* Gives an item back to its thread, which may free it at once. */
+/* Tells the thread of a work item that it is done. That thread may free the item at once. */
 static void work_answer(struct work *work, bool sleeps)
 {
 	u32_store_release(&work->state, WORK_DONE); /* [work] */
@@ -102,7 +105,7 @@ static void work_answer(struct work *work, bool sleeps)
 		futex_wake(&work->state, 1);
 }
 
-/* Waits until an item is done, which is false, or its thread must lead, which is true. */
+/* Waits for a work item. Returns false when it is done, or true if its thread must lead now. */
 static bool work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t deadline_ns = work->deadline_ns;
@@ -116,7 +119,7 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 			return state == WORK_LEADS;
 		if (now_ns >= deadline_ns) {
 			late = work_take(store, TAKE_LATE_CALLERS);
-			/* if it is not among these, it is answered or leads soon */
+			/* if the item is not among these, it is done or leads soon */
 			deadline_ns = UINT64_MAX;
 		}
 		for (struct work *other = late; other; other = next) {
@@ -130,7 +133,10 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 	}
 }
 
-/* Makes a caller that waits the next leader, or the keeper if there are only submits. */
+/*
+ * Makes a thread that waits in the queue the next leader. If only submits are there, for which
+ * nobody waits, the store's thread leads.
+ */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
@@ -161,7 +167,7 @@ static void turn_give(struct timerhub_store *store)
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), nap_ns = NAP_MIN_NS;
-	/* half of the time, because a stopped process, or the child of a dead one, may have it */
+	/* half of the time at most, because a stopped process may have the turn */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
 	bool waits = files_have_queue(&store->files);
 	int result;
@@ -180,7 +186,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			break;
 		if (!waits)
 			continue;
-		/* a program that writes without the library takes no turn, so poll its lock */
+		/* a program that does not use the library takes no turn, so poll */
 		files_nap(nap_ns);
 		nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
 	}
@@ -211,13 +217,13 @@ void store_fail(struct timerhub_store *store)
 
 struct batch {
 	struct work *works;
-	const struct work *own; /* the leader's own item; NULL: the keeper leads for submits */
+	const struct work *own; /* the leader's own item; NULL: it has none */
 	int is_low;             /* whether the disk has no room for puts; -1: not asked yet */
-	bool is_durable;        /* something in it must be on stable storage */
-	bool is_due;            /* it has made something due that the watcher may not know of */
+	bool is_durable;        /* an item in it promises stable storage */
+	bool is_due;            /* it makes a task due at once */
 };
 
-/* Makes the changes of one caller. Returns an error if that has ended the whole transaction. */
+/* Makes the changes of one work item. Returns an error if that has ended the whole transaction. */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
 	bool has_put = changes_have_put(work->changes, work->count);
@@ -259,7 +265,10 @@ static int batch_serve(struct timerhub_store *store, struct batch *batch)
 	return result < 0 ? result : 0;
 }
 
-/* Does a batch in the transaction that was begun. Takes come last, because they see the puts. */
+/*
+ * Does the items of a batch in a transaction that has begun, and ends it. Takes come last, so that
+ * they find what the changes put. If not `serves`, they get -ENOSPC.
+ */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
 	int result = 0;
@@ -294,7 +303,7 @@ static void batch_count(struct timerhub_store *store, const struct batch *batch)
 
 /* ---- after the commit ---- */
 
-/* Syncs the WAL, which has `commits` of this handle. Called with synced.lock. */
+/* Syncs the WAL after the first `commits` transactions of this handle. Called with synced.lock. */
 static int sync_commits(struct timerhub_store *store, uint64_t commits)
 {
 	uint64_t began_ns = clock_monotonic_ns();
@@ -321,9 +330,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Answers the items of a batch, whose result as a whole is `result`: the changes if `changes`, with
- * synced.lock, else the others. Returns the items that are left. The thread of an answered item may
- * free it at once.
+ * Answers some items of a batch, whose transaction has ended with `result`: those with changes if
+ * `changes` is true, for which the caller holds synced.lock, else the others. Returns the rest.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -351,13 +359,13 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 	return left;
 }
 
-/* Wakes the keeper if it wants to know of the transaction that was just made. */
+/* Wakes the store's thread if the WAL has grown so far that it may checkpoint. */
 static void keeper_hint(struct timerhub_store *store)
 {
 	if (u64_load_seq_cst(&store->keeper.wal_bytes) <
 	    u64_load_seq_cst(&store->keeper.wakes_bytes)) /* see keeper_sleep() */
 		return;
-	/* relaxed: the thread sets it again before it sleeps */
+	/* relaxed: the thread that is woken stores it anew */
 	u64_store_relaxed(&store->keeper.wakes_bytes, UINT64_MAX);
 	eventcount_advance(&store->keeper.work, 1);
 }
@@ -371,7 +379,10 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 		if (work->kind == WORK_CALL && result == 0)
 			work->call(store, work->context);
 	keeper_hint(store);
-	/* relaxed: an event of inotify wakes the watcher anyway, but may find it in a pause */
+	/*
+	 * The bell ends the pause of a taker that watches. Relaxed, because one that comes later
+	 * looks anyway.
+	 */
 	if (result == 0 && batch->is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
 	changes = batch_answer(store, batch, batch->works, result, false);
@@ -388,7 +399,10 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 
 /* ---- the lead ---- */
 
-/* Returns whether changes wait, and until when the leader may wait for the write lock. */
+/*
+ * Returns whether there are changes in the queue. Stores the earliest deadline in the queue, up to
+ * which a leader may wait for the write lock.
+ */
 static bool lead_has_changes(struct timerhub_store *store, uint64_t *ret_deadline_ns)
 {
 	bool changes = false;
@@ -419,13 +433,13 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (begins && result == -EAGAIN)
 		taking = TAKE_LATE;
 	else if (!begins && !store_has_failed(store))
-		taking = TAKE_NO_CHANGES; /* what came since has not begun either */
+		taking = TAKE_NO_CHANGES; /* those that came since need a transaction */
 	batch.works = work_take(store, taking);
 	for (struct work *work = batch.works; work; work = work->next)
 		work->look = look;
 	if (begins && result == 0) {
 		result = batch_transact(store, &batch, true);
-		/* once more without what needs room */
+		/* try again without puts and takes, which need room */
 		if (result == -ENOSPC && changes) {
 			batch.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
@@ -442,7 +456,7 @@ int writer_do(struct timerhub_store *store, struct work *work)
 	bool leads = work_append(store, work);
 
 	for (; leads || work_await(store, work); leads = false) {
-		/* relaxed: only this thread reads it, until it hands the lead on */
+		/* relaxed: others may touch it only after the lead was handed on */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
 	}
@@ -463,9 +477,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	uint64_t bytes = (uint64_t)pages * store->frame_bytes;
 
 	(void)db, (void)name;
-	/* relaxed, both: the thread reads them again, and others take them as a hint */
+	/* relaxed: other threads take these numbers for hints */
 	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes)) {
-		/* the WAL was begun anew */
+		/* the WAL has begun anew, so nothing of it is checkpointed */
 		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0);
 		u64_store_relaxed(&store->keeper.wakes_bytes, 0);
 	}
@@ -473,16 +487,19 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* Makes the next writer begin the WAL anew, if no reader still needs it. Called by the leader. */
+/*
+ * Makes the next writer begin the WAL anew, if no reader still needs it. The leader calls this,
+ * because no other thread writes meanwhile.
+ */
 static void keeper_restart_wal(struct timerhub_store *store, void *unused)
 {
 	int result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_RESTART,
 	                                       NULL, NULL);
 
 	(void)unused;
-	/* relaxed: statistics */
+	/* relaxed: only statistics */
 	u32_store_relaxed(&store->keeper.is_held_back, result == SQLITE_BUSY);
-	/* somebody may have truncated the WAL, and thereby taken its room away */
+	/* another program may have truncated the WAL, with the zeros at its end */
 	if (!files_have_room(&store->files) &&
 	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
 		files_make_room(&store->files, store->frame_bytes);
@@ -491,14 +508,14 @@ static void keeper_restart_wal(struct timerhub_store *store, void *unused)
 }
 
 /*
- * Copies what it can of the WAL into the database, while other threads and processes go on to
- * write. If nearly all is copied, and the WAL is large or has lost its room, it then lets the
- * leader begin the WAL anew.
+ * Copies what it can of the WAL into the database, while other threads and processes go on writing.
+ * If nearly all is copied, and the WAL is long or lacks the zeros at its end, it lets the leader
+ * begin the WAL anew.
  */
 static void keeper_checkpoint(struct timerhub_store *store)
 {
 	struct work restart = { .kind = WORK_CALL, .call = keeper_restart_wal };
-	/* relaxed, as all here: for statistics, as hints, and for this thread */
+	/* relaxed, as all in this function: only this thread acts on the numbers */
 	uint64_t seen = u64_load_relaxed(&store->keeper.wal_bytes), bytes = seen;
 	int log = -1, copied = -1, result;
 
@@ -506,10 +523,10 @@ static void keeper_checkpoint(struct timerhub_store *store)
 	                                   &log, &copied);
 	if (result != SQLITE_OK && error_of(store->keeper.db) == -EIO)
 		store_fail(store);
-	/* if another process is checkpointing, or the disk is full, that is all for now */
+	/* after an error wait for more, because another process checkpoints or the disk is full */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
-	/* another process may have begun the WAL anew since this one's last commit */
+	/* another process may have begun the WAL anew since this handle's last commit */
 	(void)u64_cas_relaxed(&store->keeper.wal_bytes, &seen, bytes);
 	u64_store_relaxed(&store->keeper.checkpointed_bytes, bytes);
 	u32_store_relaxed(&store->keeper.is_held_back, result != SQLITE_OK || copied < log);
@@ -542,7 +559,7 @@ static void keeper_sleep(struct timerhub_store *store, uint32_t number, uint64_t
 		eventcount_wait(&store->keeper.work, number, rests ? UINT64_MAX : QUIET_NS);
 }
 
-/* Returns whether the keeper leads now, because submits wait that nobody else has taken along. */
+/* Makes the store's thread the leader if submits wait and nobody leads. Returns whether it does. */
 static bool keeper_claims_lead(struct timerhub_store *store)
 {
 	bool claims;
@@ -563,7 +580,7 @@ void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
-		/* relaxed, all: the eventcount's acquire makes visible what came before it */
+		/* relaxed: made visible by the eventcount's acquire */
 		bool quits = u32_load_relaxed(&store->keeper.quits) != 0;
 		uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
 		uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes);
