@@ -62,6 +62,30 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
+static int folder_open(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int fd = folder ? DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+	                : -ENOMEM;
+
+	free(folder);
+	return fd;
+}
+
+/* Returns why SQLite could not open a file, whose errno is ENOENT if it may not be made. */
+static int connection_refused(sqlite3 *db, const char *path)
+{
+	int result = error_of(db), fd = result == -ENOENT ? folder_open(path) : -1;
+
+	if (fd < 0)
+		return result;
+	if (faccessat(fd, ".", W_OK, 0) < 0)
+		result = -errno;
+	(void)close(fd);
+	return result;
+}
+
 /* Opens a connection. SQLite waits for locks while the store is opened; later the library does. */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -72,7 +96,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	if (sqlite3_open_v2(path, ret,
 	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 	                    NULL) != SQLITE_OK)
-		return *ret ? error_of(*ret) : -ENOMEM;
+		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
@@ -214,18 +238,12 @@ static void store_read_boot(struct timerhub_store *store)
  */
 static void store_sync_folder(const struct timerhub_store *store)
 {
-	char *folder = strdup(store->files.names[FILE_DATABASE]);
-	int fd = -1;
+	int fd = folder_open(store->files.names[FILE_DATABASE]);
 
-	if (folder) {
-		*(strrchr(folder, '/') + 1) = '\0';
-		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	}
-	if (fd >= 0) {
-		(void)fsync(fd);
-		(void)close(fd);
-	}
-	free(folder);
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	(void)close(fd);
 }
 
 /*

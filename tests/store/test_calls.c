@@ -2,9 +2,11 @@
 /* Each call and each of its errors, on a real database. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -738,7 +740,7 @@ TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 
 TEST(file_that_may_not_be_written_is_told, 60)
 {
-	char folder[sizeof(database)];
+	char folder[sizeof(database)], other[sizeof(database) + 8];
 	pid_t child;
 
 	fixture_begin(NULL);
@@ -747,10 +749,21 @@ TEST(file_that_may_not_be_written_is_told, 60)
 	expect_eq(chmod(database, 0444), 0);
 	*strrchr(strcpy(folder, database), '/') = '\0';
 	expect_eq(chmod(folder, 0755), 0);
+	(void)snprintf(other, sizeof(other), "%s-new", database);
 	child = fork(); /* nobody has the file open */
 	if (child == 0) {
+		/* only root can make the folder read-only, for this process alone */
+		if (unshare(CLONE_NEWNS) == 0 &&
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		    mount(folder, folder, NULL, MS_BIND, NULL) == 0 &&
+		    mount(NULL, folder, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0) {
+			expect_eq(opens(database), -EROFS);
+			expect_eq(opens(other), -EROFS);
+			expect_eq(umount(folder), 0);
+		}
 		expect(geteuid() != 0 || setuid(65534) == 0);
 		expect_eq(opens(database), -EACCES);
+		expect_eq(opens(other), -EACCES);
 		_exit(0);
 	}
 	child_ends_well(child);
@@ -1019,23 +1032,11 @@ TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 	fixture_end();
 }
 
-TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
+TEST(stop_hands_out_what_is_due, 60)
 {
 	struct timerhub_store_task task;
-	pthread_t takers[3];
-	int results[3];
 
 	fixture_begin(NULL);
-	for (int i = 0; i < 3; i++)
-		thread_start(&takers[i], take_until_the_end, &results[i]);
-	sleep_ns(10 * MS);
-	timerhub_store_stop(store);
-	for (int i = 0; i < 3; i++) {
-		thread_join(takers[i]);
-		expect_eq(results[i], -ESHUTDOWN);
-	}
-	timerhub_store_close(store);
-	store = fixture_open(NULL);
 	(void)put_in(0, NULL, "x");
 	(void)put_in(30 * MS, NULL, "x");
 	timerhub_store_stop(store);
@@ -1060,7 +1061,7 @@ TEST(close_makes_what_was_submitted, 60)
 	fixture_end();
 }
 
-TEST(close_sends_takers_away, 60)
+TEST_LOOP(stop_and_close_send_takers_away, 60, 2)
 {
 	pthread_t takers[3];
 	int results[3];
@@ -1069,12 +1070,16 @@ TEST(close_sends_takers_away, 60)
 	for (int i = 0; i < 3; i++)
 		thread_start(&takers[i], take_until_the_end, &results[i]);
 	sleep_ns(10 * MS);
-	timerhub_store_close(store);
+	if (_i == 0)
+		timerhub_store_stop(store);
+	else
+		timerhub_store_close(store);
 	for (int i = 0; i < 3; i++) {
 		thread_join(takers[i]);
-		expect(results[i] == -ESHUTDOWN);
+		expect_eq(results[i], -ESHUTDOWN);
 	}
-	store = fixture_open(NULL);
+	if (_i == 1)
+		store = fixture_open(NULL);
 	fixture_end();
 }
 
