@@ -55,7 +55,10 @@ int run_sql(sqlite3 *db, const char *text)
 #define CLAIM_NEXT "claim+1048576"       /* the next delivery, with the same attempts */
 #define CLAIM_ANEW "((claim>>20)+1)<<20" /* the next delivery, with 0 attempts */
 
-static const char schema_tables[] =
+#define NOW_US "CAST((julianday('now')-2440587.5)*86400000000 AS INTEGER)"
+#define LEASE_END_US "lease-" LEASE_BASE "+(SELECT offset_us FROM timerhub_clock)"
+
+static const char schema[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
@@ -74,21 +77,18 @@ static const char schema_tables[] =
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
 	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
-	"UNIQUE(queue,key)) STRICT;";
-
-/* Each of these indexes has entries only for the tasks that are in its state. */
-static const char schema_indexes[] =
+	"UNIQUE(queue,key)) STRICT;"
+	/* each of these indexes has entries only for the tasks that are in its state */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
 	"CREATE INDEX main.timerhub_periods ON timerhub_tasks(due_us) WHERE lease=" LEASE_BY_DONE
-	";";
-
-/*
- * The library changes `claim` whenever it changes a task, so a trigger that finds it unchanged sees
- * an UPDATE by another program. NEW.id is not positive before an INSERT without an id.
- */
-static const char schema_triggers[] =
+	";"
+	/*
+	 * The library changes `claim` whenever it changes a task, so a trigger that finds it
+	 * unchanged sees an UPDATE by another program. NEW.id is not positive before an INSERT
+	 * without an id.
+	 */
 	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
 	" NEW.id<=(SELECT seq FROM sqlite_sequence WHERE name='timerhub_tasks')"
 	" BEGIN SELECT RAISE(ABORT,'the id was another task''s, leave it out'); END;"
@@ -101,12 +101,7 @@ static const char schema_triggers[] =
 	"CREATE TRIGGER main.timerhub_edited AFTER UPDATE OF queue,key,data,interval_us"
 	" ON timerhub_tasks WHEN NEW.claim=OLD.claim BEGIN UPDATE timerhub_tasks"
 	" SET lease=iif(" IS_TAKEN "," LEASE_WAITING ",lease),claim=" CLAIM_NEXT
-	" WHERE id=NEW.id; END;";
-
-#define NOW_US "CAST((julianday('now')-2440587.5)*86400000000 AS INTEGER)"
-#define LEASE_END_US "lease-" LEASE_BASE "+(SELECT offset_us FROM timerhub_clock)"
-
-static const char schema_view[] =
+	" WHERE id=NEW.id; END;"
 	"CREATE VIEW main.timerhub_list AS SELECT id,queue,key,"
 	"CASE WHEN lease=" LEASE_PARKED " THEN 'parked'"
 	" WHEN " IS_TAKEN " AND " LEASE_END_US ">" NOW_US " THEN 'taken'"
@@ -139,18 +134,6 @@ static int schema_look(sqlite3 *db)
 	return versions[1] > SCHEMA_VERSION ? -EOPNOTSUPP : versions[0] >= SCHEMA_VERSION;
 }
 
-static int schema_make(sqlite3 *db)
-{
-	static const char *const texts[] = { schema_tables, schema_indexes, schema_triggers,
-		                             schema_view };
-	int result =
-		schema_look(db); /* another process may have made the tables since the last look */
-
-	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts) && result == 0; i++)
-		result = run_sql(db, texts[i]);
-	return result < 0 ? result : 0;
-}
-
 int schema_install(sqlite3 *db)
 {
 	bool alone = sqlite3_get_autocommit(db) != 0;
@@ -162,8 +145,11 @@ int schema_install(sqlite3 *db)
 		return result < 0 ? result : 0;
 	if (result < 0)
 		return result;
-	result = schema_make(db);
+	/* another process may have made the tables since the last look */
+	result = schema_look(db);
 	if (result == 0)
+		result = run_sql(db, schema);
+	if (result >= 0)
 		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
 	/* SQLite rolls back by itself after an error of the disk */
 	if (result < 0 && !sqlite3_get_autocommit(db))
