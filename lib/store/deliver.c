@@ -63,7 +63,7 @@ int deliver_open(struct timerhub_store *store)
 
 /* ---- looks ---- */
 
-/* Returns the time up to which tasks are handed out: now, or when the store was stopped. */
+/* Returns the time up to which due tasks are handed out: now, or when the store was stopped. */
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);

@@ -84,7 +84,7 @@ struct timerhub_store {
 	struct clock wall, since_boot;
 	struct files files;
 
-	/* Used by the leader alone. */
+	/* Only the leader uses these, the one thread at a time that has the connection. */
 	struct statements statements;
 	bool has_turn;     /* it holds the lock by which writers queue */
 	uint64_t commits;  /* how many transactions it has made */
@@ -96,7 +96,10 @@ struct timerhub_store {
 		bool is_led;
 	} queue_of_work;
 
-	/* One thread at a time syncs the WAL. It holds the lock until it has answered its batch. */
+	/*
+	 * The thread that syncs the WAL holds the lock until it has answered all changes that the
+	 * sync covers. So completions come in the order of the transactions.
+	 */
 	struct {
 		struct lock lock;
 		uint64_t commits; /* how many of the leader's transactions are on stable storage */
@@ -107,9 +110,10 @@ struct timerhub_store {
 	} synced;
 
 	/*
-	 * What takers sleep on if nothing is due. One of them watches: it sleeps on epoll_fd, which
-	 * becomes readable because of a commit by anybody, a due time or the end of a lease. The
-	 * others sleep on the futex `is_taken`, until they may watch.
+	 * What threads in timerhub_store_take() sleep on while nothing is due. One of them watches:
+	 * it sleeps on epoll_fd, which becomes readable because of a commit by anybody, a due time
+	 * or the end of a lease. The others sleep on the futex `is_taken`, until one of them may
+	 * watch.
 	 */
 	struct {
 		atomic_u32 takes;      /* threads that are in a take */
@@ -118,14 +122,16 @@ struct timerhub_store {
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd due, again;
-		/* Used by the taker that watches: */
+		/* Only the thread that watches uses these. */
 		bool has_files;         /* inotify watches the files */
 		int64_t next_due_us;    /* the time to which `due` is set */
 		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
 		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
 	} watch;
 
-	/* The keeper, the store's own thread, which checkpoints and makes submits. */
+	/*
+	 * The store's own thread, the keeper, checkpoints the WAL and makes the changes of submits.
+	 */
 	struct {
 		struct eventcount work;
 		atomic_u32 quits;
@@ -201,7 +207,7 @@ void files_give_turn(const struct files *files);
 /* Returns whether any connection, in this process or another, holds the WAL's write lock. */
 bool files_is_writing(const struct files *files);
 
-/* Returns a process that holds one of the WAL's read locks, or 0. */
+/* Returns the pid of a process that holds one of the WAL's read locks, or 0. */
 int files_reader(const struct files *files);
 
 /*
@@ -227,7 +233,7 @@ static inline bool store_disk_is_low(const struct timerhub_store *store)
 
 /* ---- change.c ---- */
 
-/* Checks a change without the database. Returns 0 or a negative errno. */
+/* Checks what can be checked without the database. Returns 0 or a negative errno. */
 int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
 
 /*
@@ -257,16 +263,22 @@ int changes_make(const struct timerhub_store *store, struct statements *statemen
  */
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
-/* Ends the leases that are over. Returns 0 or a negative errno. */
+/*
+ * Ends the leases that are over, and acts on a wall clock that was set. Returns 0 or a negative
+ * errno.
+ */
 int deliver_begin(struct timerhub_store *store);
 
-/* Stores due tasks for a take, and how many in its result. Returns 0 or a negative errno. */
+/*
+ * Stores due tasks where a work item wants them, and how many in its result. Returns 0 or a
+ * negative errno.
+ */
 int deliver_serve(struct timerhub_store *store, struct work *take);
 
-/* Frees the tasks of a take whose transaction has failed. */
+/* Frees the tasks of a work item whose transaction has failed. */
 void deliver_undo(struct work *take);
 
-/* Counts the tasks of a take whose transaction has been committed. */
+/* Counts the tasks that a work item has taken, when its transaction has been committed. */
 void deliver_count(struct timerhub_store *store, const struct work *take);
 
 /* Ends the leases of an earlier boot of the machine. Returns 0 or a negative errno. */
@@ -280,7 +292,7 @@ int deliver_open(struct timerhub_store *store);
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
-/* Submits changes, and returns at once. When they are made, they are in synced.completed. */
+/* Queues changes and returns at once. When they are made, synced.completed has them. */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
 /* Begins a transaction with the write lock. Returns 0, -EAGAIN at the deadline, or an error. */

@@ -173,8 +173,8 @@ static void watch_arm(struct timerhub_store *store, struct deadline_fd *timer, i
 }
 
 /*
- * Takes what is due. If there is nothing, the descriptor becomes readable for whatever happens from
- * now on. Returns as take_once().
+ * Takes what is due. If nothing is, prepares the descriptor to become readable for whatever happens
+ * from now on. Returns as take_once().
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {

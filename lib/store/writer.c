@@ -380,8 +380,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 			work->call(store, work->context);
 	keeper_hint(store);
 	/*
-	 * The bell ends the pause of a taker that watches. Relaxed, because one that comes later
-	 * looks anyway.
+	 * The bell wakes a thread that watches for due tasks even if it pauses. Relaxed, because
+	 * one that comes later looks anyway.
 	 */
 	if (result == 0 && batch->is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
