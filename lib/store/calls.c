@@ -309,7 +309,7 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 		result = changes_check(store, changes, count);
 	if (result < 0)
 		return result;
-	/* relaxed: it is only a limit, and a thread that exceeds it takes its 1 back */
+	/* relaxed: only a limit, and whoever exceeds it subtracts his 1 again */
 	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
 		result = -EAGAIN;
 	submit = result == 0 ? submit_copy(changes, count) : NULL;

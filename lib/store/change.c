@@ -155,7 +155,7 @@ static int change_make(struct statements *statements, const struct timerhub_stor
 		task->lease_end_ns = (uint64_t)(values.lease - LEASE_BASE_US) * 1000;
 	if (result != 0)
 		return result < 0 ? result : 0;
-	/* no row was changed, because it does not exist or is in another state */
+	/* no row was changed, so find out whether there is such a task */
 	if (change->flags & TIMERHUB_STORE_REPLACE)
 		result = statement_run(statements, DO_REPLACE, &values);
 	found = result < 0 ? result : statement_ask(statements, DO_FIND, &values, &id);

@@ -67,7 +67,7 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* relaxed: a take that does not see a stop yet may count as earlier */
+	/* relaxed: a take that misses the stop of another thread came before it */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -201,7 +201,7 @@ int deliver_serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* the tasks that memory was found for are enough for now */
+	/* if memory ran out after some tasks, hand these out */
 	return result < 0 && (result != -ENOMEM || take->result == 0) ? result : 0;
 }
 

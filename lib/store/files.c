@@ -155,8 +155,8 @@ static bool byte_lock(int fd, int64_t byte, short type)
 }
 
 /*
- * Returns the process that holds a lock on one of these bytes, -1 if that is an open file
- * description instead of a process, or 0 if there is none.
+ * Returns the pid of a process that locks one of these bytes, -1 if an open file description does,
+ * which has no pid, or 0 if nobody does.
  */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {

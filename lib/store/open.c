@@ -105,7 +105,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	/* SQLite opens a file that is read-only without an error */
+	/* SQLite also opens a file that it can only read, and reports no error */
 	if (sqlite3_db_readonly(*ret, "main") != 0)
 		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
 	result = connection_set_wal(*ret, timeout_ns);

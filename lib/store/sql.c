@@ -62,7 +62,7 @@ static const char schema[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
-	/* which boot the leases are of, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
+	/* the boot in which the leases were made, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
 	"CREATE TABLE main.timerhub_tasks("

@@ -227,7 +227,7 @@ void files_nap(uint64_t ns);
 
 static inline bool store_disk_is_low(const struct timerhub_store *store)
 {
-	/* relaxed: the length at any recent commit will do */
+	/* relaxed: it need not be the latest length */
 	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
 }
 

@@ -79,7 +79,7 @@ static bool is_stopped(const struct timerhub_store *store)
 	return u64_load_relaxed(&store->watch.stopped_us) != UINT64_MAX;
 }
 
-/* A thread that takes. This lies on its stack. */
+/* What a call of timerhub_store_take() keeps on its stack. */
 struct taker {
 	struct work work; /* what the leader is asked to do, again and again */
 	uint64_t deadline_ns;
@@ -92,14 +92,14 @@ struct taker {
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/* asked first, so that the leader finds all that was due at a stop */
+	/* asked before the look, which then finds all that was due when the store was stopped */
 	bool stopped = is_stopped(store);
 	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
 	int result;
 
 	taker->work.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns;
 	result = writer_do(store, &taker->work);
-	/* a full disk may have room for the take later, so it is waited for */
+	/* a full disk may have room later, so the take goes on waiting */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
 	if (stopped && (result == 0 || result == -ENOSPC))
 		return -ESHUTDOWN;
@@ -314,9 +314,12 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/* relaxed: the ring follows; the first stop counts */
+	/* Only the first stop counts. Relaxed, because the bell publishes it. */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
-	/* the takers that wait watch one after the other, and each looks a last time */
+	/*
+	 * This wakes one thread that waits in timerhub_store_take(). It looks a last time, and then
+	 * wakes the next one.
+	 */
 	bell_ring(store->watch.bell);
 }

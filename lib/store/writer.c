@@ -119,7 +119,10 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 			return state == WORK_LEADS;
 		if (now_ns >= deadline_ns) {
 			late = work_take(store, TAKE_LATE_CALLERS);
-			/* if the item is not among these, it is done or leads soon */
+			/*
+			 * if this item is not among these, a leader has it, or its thread leads
+			 * next
+			 */
 			deadline_ns = UINT64_MAX;
 		}
 		for (struct work *other = late; other; other = next) {
@@ -186,7 +189,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			break;
 		if (!waits)
 			continue;
-		/* a program that does not use the library takes no turn, so poll */
+		/* programs that do not use the library take no turns, so only polling helps */
 		files_nap(nap_ns);
 		nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
 	}
@@ -523,7 +526,10 @@ static void keeper_checkpoint(struct timerhub_store *store)
 	                                   &log, &copied);
 	if (result != SQLITE_OK && error_of(store->keeper.db) == -EIO)
 		store_fail(store);
-	/* after an error wait for more, because another process checkpoints or the disk is full */
+	/*
+	 * If another process is checkpointing or the disk is full, act as if all were copied, and
+	 * wait for more.
+	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
 	/* another process may have begun the WAL anew since this handle's last commit */
@@ -539,8 +545,8 @@ static void keeper_checkpoint(struct timerhub_store *store)
 }
 
 /*
- * Sleeps until there may be something to do: a piece to checkpoint, or after a while without
- * commits the rest, or if all is checkpointed, any commit.
+ * Sleeps until there may be something to do. If a part of the WAL is not copied, that is when the
+ * part is large, or when nobody has written for a while. If all is copied, it is any commit.
  *
  *   this thread               a leader
  *   wakes_bytes = so many     wal_bytes = more
