@@ -113,15 +113,9 @@ bool changes_have_put(const struct timerhub_store_change *changes, unsigned coun
 static int change_make(struct statements *statements, const struct timerhub_store *store,
                        struct timerhub_store_change *change, int64_t now_us)
 {
-	static const enum statement by_op[] = {
-		[TIMERHUB_STORE_PUT] = DO_PUT,     [TIMERHUB_STORE_CANCEL] = DO_CANCEL,
-		[TIMERHUB_STORE_MOVE] = DO_MOVE,   [TIMERHUB_STORE_DONE] = DO_DONE,
-		[TIMERHUB_STORE_RETRY] = DO_RETRY, [TIMERHUB_STORE_PARK] = DO_PARK,
-		[STORE_TOUCH] = DO_TOUCH,
-	};
 	struct timerhub_store_task *task = change->task;
 	bool is_put = change->op == TIMERHUB_STORE_PUT;
-	enum statement which = by_op[change->op];
+	enum statement which = (enum statement)change->op;
 	struct values values = {
 		.id = change->key || is_put ? 0 : (int64_t)change->id,
 		.queue = store->queue,

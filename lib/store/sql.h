@@ -52,17 +52,18 @@ int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
-	DO_COMMIT,
+	/* these have the numbers of the changes that they make */
 	DO_PUT,
-	DO_REPLACE,
-	DO_FIND,
 	DO_CANCEL,
 	DO_MOVE,
 	DO_DONE,
-	DO_DONE_PERIOD,
 	DO_RETRY,
 	DO_PARK,
 	DO_TOUCH,
+	DO_COMMIT,
+	DO_REPLACE,
+	DO_FIND,
+	DO_DONE_PERIOD,
 	DO_NEXT_DUE,
 	DO_NEXT_LEASE,
 	DO_END_LEASES,

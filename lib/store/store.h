@@ -20,7 +20,9 @@
 
 /* The op of a touch, which a program can only make by timerhub_store_touch(). */
 #define STORE_TOUCH 7u
-_Static_assert(STORE_TOUCH == TIMERHUB_STORE_PARK + 1, "change_check() takes the ops in between");
+_Static_assert(STORE_TOUCH == DO_TOUCH && (int)TIMERHUB_STORE_PUT == DO_PUT,
+               "change_make() uses an op as a statement");
+
 enum { FILE_DATABASE, FILE_WAL, FILE_SHM, FILES };
 
 struct files {
@@ -47,6 +49,7 @@ struct work {
 	struct work *next;
 	enum work_kind kind;
 	bool is_submit;
+	bool is_seen;   /* it was in the queue before the leader looked at the database */
 	unsigned count; /* of the changes, or of the tasks that a take has room for */
 	struct timerhub_store_change *changes; /* WORK_CHANGES: what to change */
 	int64_t now_us;                        /* WORK_CHANGES: the wall clock at the call */

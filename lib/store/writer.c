@@ -56,6 +56,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the queue's lock publishes it */
 	work->next = NULL;
 	work->result = 0;
+	work->is_seen = false;
 	lock_take(&store->queue_of_work.lock);
 	*store->queue_of_work.last = work;
 	store->queue_of_work.last = &work->next;
@@ -66,7 +67,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	return leads;
 }
 
-enum taking { TAKE_ALL, TAKE_NO_CHANGES, TAKE_LATE, TAKE_LATE_CALLERS };
+enum taking { TAKE_ALL, TAKE_SEEN, TAKE_LATE, TAKE_LATE_CALLERS };
 
 /* Takes work items out of the queue and returns them as a list, in their order. */
 static struct work *work_take(struct timerhub_store *store, enum taking taking)
@@ -81,8 +82,7 @@ static struct work *work_take(struct timerhub_store *store, enum taking taking)
 		bool is_late =
 			work->deadline_ns <= now_ns && u32_load_relaxed(&work->state) != WORK_LEADS;
 
-		if ((taking == TAKE_NO_CHANGES && work->kind == WORK_CHANGES) ||
-		    (taking >= TAKE_LATE && !is_late) ||
+		if ((taking == TAKE_SEEN && !work->is_seen) || (taking >= TAKE_LATE && !is_late) ||
 		    (taking == TAKE_LATE_CALLERS && work->is_submit)) {
 			place = &work->next;
 			continue;
@@ -403,22 +403,23 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 /* ---- the lead ---- */
 
 /*
- * Returns whether there are changes in the queue. Stores the earliest deadline in the queue, up to
- * which a leader may wait for the write lock.
+ * Marks the items in the queue as seen, and returns a bit for each kind among them. Stores the
+ * earliest of their deadlines, up to which a leader may wait for the write lock.
  */
-static bool lead_has_changes(struct timerhub_store *store, uint64_t *ret_deadline_ns)
+static unsigned lead_kinds(struct timerhub_store *store, uint64_t *ret_deadline_ns)
 {
-	bool changes = false;
+	unsigned kinds = 0;
 
 	*ret_deadline_ns = UINT64_MAX;
 	lock_take(&store->queue_of_work.lock);
 	for (struct work *work = store->queue_of_work.first; work; work = work->next) {
-		changes |= work->kind == WORK_CHANGES;
+		work->is_seen = true;
+		kinds |= 1u << work->kind;
 		if (work->deadline_ns < *ret_deadline_ns)
 			*ret_deadline_ns = work->deadline_ns;
 	}
 	lock_give(&store->queue_of_work.lock);
-	return changes;
+	return kinds;
 }
 
 static void writer_lead(struct timerhub_store *store, const struct work *own)
@@ -427,16 +428,21 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	struct look look = { INT64_MAX, INT64_MAX };
 	enum taking taking = TAKE_ALL;
 	uint64_t deadline_ns;
-	bool changes = lead_has_changes(store, &deadline_ns);
-	int result = store_has_failed(store) ? -EIO : changes ? 1 : deliver_look(store, &look);
-	bool begins = result > 0;
+	unsigned kinds = lead_kinds(store, &deadline_ns);
+	bool changes = kinds & (1u << WORK_CHANGES), begins;
+	int result = changes;
 
+	if (store_has_failed(store))
+		result = -EIO;
+	else if (!changes && (kinds & (1u << WORK_TAKE)))
+		result = deliver_look(store, &look);
+	begins = result > 0;
 	if (begins)
 		result = writer_begin(store, deadline_ns);
 	if (begins && result == -EAGAIN)
 		taking = TAKE_LATE;
 	else if (!begins && !store_has_failed(store))
-		taking = TAKE_NO_CHANGES; /* those that came since need a transaction */
+		taking = TAKE_SEEN; /* the look says nothing about takes that came since */
 	batch.works = work_take(store, taking);
 	for (struct work *work = batch.works; work; work = work->next)
 		work->look = look;
