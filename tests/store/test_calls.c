@@ -842,39 +842,32 @@ TEST(install_joins_the_callers_transaction, 60)
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }
 
-static int sql_refused(const char *text)
+static void sql_refused(const char *text)
 {
-	return sqlite3_exec(plain, text, NULL, NULL, NULL);
+	expect_eq(sqlite3_exec(plain, text, NULL, NULL, NULL), SQLITE_CONSTRAINT);
 }
 
 TEST(plain_sql_is_checked, 60)
 {
 	fixture_begin(NULL);
 	sql("INSERT INTO timerhub_tasks(due_us,key) VALUES(1764353000000000,'a')");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000000)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('x'||char(0)||'y')"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('a')"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) SELECT hex(zeroblob(128))"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(data) VALUES(5)"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(interval_us) VALUES(0)"),
-	          SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(0)"), SQLITE_CONSTRAINT);
+	sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000)");
+	sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000)");
+	sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000000)");
+	sql_refused("INSERT INTO timerhub_tasks(key) VALUES('')");
+	sql_refused("INSERT INTO timerhub_tasks(key) VALUES('x'||char(0)||'y')");
+	sql_refused("INSERT INTO timerhub_tasks(key) VALUES('a')");
+	sql_refused("INSERT INTO timerhub_tasks(key) SELECT hex(zeroblob(128))");
+	sql_refused("INSERT INTO timerhub_tasks(data) VALUES(5)");
+	sql_refused("INSERT INTO timerhub_tasks(interval_us) VALUES(0)");
+	sql_refused("INSERT INTO timerhub_tasks(id) VALUES(0)");
 	sql("DELETE FROM timerhub_tasks");
-	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)"), SQLITE_CONSTRAINT);
+	sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)");
 	sql("INSERT INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 2);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET id=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("UPDATE timerhub_tasks SET rowid=9"), SQLITE_CONSTRAINT);
-	expect_eq(sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)"),
-	          SQLITE_CONSTRAINT);
+	sql_refused("UPDATE timerhub_tasks SET id=9");
+	sql_refused("UPDATE timerhub_tasks SET rowid=9");
+	sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)");
 	sql("INSERT OR REPLACE INTO timerhub_tasks(key) VALUES('b')");
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 3);
 	fixture_end();
