@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The calls that change tasks. They wait until the change is on stable storage, but for the submits
- * at the end.
- */
+/* The calls that change tasks. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/invariant.h"
 #include "base/options.h"
-#include "store/takers.h"
-#include "store/writer.h"
+#include "store/store.h"
+#undef timerhub_store_commit_in
+
+#define SUBMITS_MAX 1024
+
+/* ---- calls that wait until the change is on stable storage ---- */
 
 /*
- * Frees key and data of the tasks that these changes have ended, or that another worker has by now.
+ * Frees key and data of the tasks that these changes have ended, or that have ended or been
+ * delivered again before.
  */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
 	for (unsigned i = 0; i < count; i++) {
 		int own = changes[i].result;
 
-		if (!change_is_answer(&changes[i]) || changes[i].op == STORE_TOUCH)
-			continue;
-		if (result == 0 || ((own == -ESTALE || own == -ENOENT) && own == result))
+		if (changes[i].op != STORE_TOUCH &&
+		    (result == 0 || ((own == -ESTALE || own == -ENOENT) && own == result)))
 			timerhub_store_release(NULL, changes[i].task);
 	}
 }
@@ -60,87 +60,95 @@ int timerhub_store_put(struct timerhub_store *store, const struct timerhub_store
                        uint64_t *ret_id)
 {
 	struct timerhub_store_put known = { .size = sizeof(known) };
-	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
+	struct timerhub_store_change change;
 	int result = put ? options_read(&known, sizeof(known), sizeof(known), put) : -EINVAL;
 
 	if (result < 0)
 		return result;
-	change.flags = known.flags;
-	change.when_ns = known.when_ns;
-	change.interval_ns = known.interval_ns;
-	change.key = known.key;
-	change.data = known.data;
-	change.data_len = known.data_len;
+	change = (struct timerhub_store_change){
+		.op = TIMERHUB_STORE_PUT,
+		.flags = known.flags,
+		.when_ns = known.when_ns,
+		.interval_ns = known.interval_ns,
+		.key = known.key,
+		.data = known.data,
+		.data_len = known.data_len,
+	};
 	result = change_do(store, &change);
 	if (ret_id && (result == 0 || result == -EEXIST))
 		*ret_id = change.id;
 	return result;
 }
 
-static int change_by_name(struct timerhub_store *store, uint32_t op, uint64_t id, const char *key,
-                          uint64_t when_ns, uint32_t flags)
-{
-	struct timerhub_store_change change = {
-		.op = op, .flags = flags, .id = id, .key = key, .when_ns = when_ns
-	};
-
-	return change_do(store, &change);
-}
-
 int timerhub_store_cancel(struct timerhub_store *store, uint64_t id)
 {
-	return change_by_name(store, TIMERHUB_STORE_CANCEL, id, NULL, 0, 0);
+	return change_do(store,
+	                 &(struct timerhub_store_change){ .op = TIMERHUB_STORE_CANCEL, .id = id });
 }
 
 int timerhub_store_cancel_key(struct timerhub_store *store, const char *key)
 {
-	return key ? change_by_name(store, TIMERHUB_STORE_CANCEL, 0, key, 0, 0) : -EINVAL;
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_CANCEL, .key = key };
+
+	return key ? change_do(store, &change) : -EINVAL;
 }
 
 int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns, uint32_t flags)
 {
-	return change_by_name(store, TIMERHUB_STORE_MOVE, id, NULL, when_ns, flags);
+	struct timerhub_store_change change = {
+		.op = TIMERHUB_STORE_MOVE, .id = id, .when_ns = when_ns, .flags = flags
+	};
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_move_key(struct timerhub_store *store, const char *key, uint64_t when_ns,
                             uint32_t flags)
 {
-	return key ? change_by_name(store, TIMERHUB_STORE_MOVE, 0, key, when_ns, flags) : -EINVAL;
-}
-
-static int answer(struct timerhub_store *store, uint32_t op, struct timerhub_store_task *task,
-                  uint64_t when_ns, uint32_t reason)
-{
 	struct timerhub_store_change change = {
-		.op = op, .task = task, .when_ns = when_ns, .reason = reason
+		.op = TIMERHUB_STORE_MOVE, .key = key, .when_ns = when_ns, .flags = flags
 	};
 
-	return change_do(store, &change);
+	return key ? change_do(store, &change) : -EINVAL;
 }
 
 int timerhub_store_done(struct timerhub_store *store, struct timerhub_store_task *task)
 {
-	return answer(store, TIMERHUB_STORE_DONE, task, 0, 0);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_DONE, .task = task };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_retry(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t delay_ns)
 {
-	return answer(store, TIMERHUB_STORE_RETRY, task, delay_ns, 0);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_RETRY,
+		                                .task = task,
+		                                .when_ns = delay_ns };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                         uint32_t reason)
 {
-	return answer(store, TIMERHUB_STORE_PARK, task, 0, reason);
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PARK,
+		                                .task = task,
+		                                .reason = reason };
+
+	return change_do(store, &change);
 }
 
 int timerhub_store_touch(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t lease_ns)
 {
+	struct timerhub_store_change change = { .op = STORE_TOUCH,
+		                                .task = task,
+		                                .when_ns = lease_ns };
+
 	if (store && lease_ns == 0)
-		lease_ns = store->lease_us * 1000;
-	return answer(store, STORE_TOUCH, task, lease_ns, 0);
+		change.when_ns = (uint64_t)store->lease_us * 1000;
+	return change_do(store, &change);
 }
 
 void timerhub_store_release(struct timerhub_store *store, struct timerhub_store_task *task)
@@ -171,39 +179,101 @@ int timerhub_store_sync(struct timerhub_store *store)
 	return result < 0 ? result : writer_sync_all(store);
 }
 
-/* ---- without waiting ---- */
+/* ---- changes in a transaction of the caller's ---- */
 
 /*
- * A submit, in one block of memory with its changes, the tasks that they end, and their keys and
- * data.
+ * Makes the transaction of a caller hold the write lock of the store's file. Returns 0 or a
+ * negative errno.
  */
+static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
+{
+	int result;
+
+	if (sqlite3_get_autocommit(db) ||
+	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
+		return -EINVAL;
+	/* if another connection has committed since the read, SQLite lets this one write no more */
+	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
+		return -EDEADLK;
+	/*
+	 * This changes nothing but takes the lock. A statement that reads first could get a
+	 * snapshot that is old already.
+	 */
+	result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
+	return result == -EBUSY ? -EAGAIN : result;
+}
+
+/* Makes the changes, and leaves no statement behind on the caller's connection. */
+static int caller_make(struct timerhub_store *store, sqlite3 *db,
+                       struct timerhub_store_change *changes, unsigned count)
+{
+	struct statements statements = { .db = db };
+	sqlite3_int64 rowid = sqlite3_last_insert_rowid(db);
+	int result = changes_make(store, &statements, store_now_us(&store->wall), changes, count);
+
+	statements_fini(&statements);
+	sqlite3_set_last_insert_rowid(db, rowid);
+	if (sqlite3_get_autocommit(db))
+		return -ECANCELED;
+	for (unsigned i = 0; i < count && result == 0; i++)
+		store_count(&store->counts.done[changes[i].op], 1);
+	return result;
+}
+
+int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite3 *db,
+                                     struct timerhub_store_change *changes, unsigned count,
+                                     int (*sqlite)(void))
+{
+	CANCELLATION_HELD;
+	int result = store_check(store);
+
+	if (!db)
+		return -EINVAL;
+	if (result == 0 && sqlite != sqlite3_libversion_number)
+		result = -EXDEV;
+	if (result == 0 && (store_has_failed(store) || !files_are_there(&store->files)))
+		result = -EIO;
+	if (result == 0)
+		result = changes_check(store, changes, count);
+	if (result == 0)
+		result = caller_begin(store, db);
+	if (result < 0)
+		return result;
+	if (changes_have_put(changes, count) && store_disk_is_low(store)) {
+		store_count(&store->counts.disk_full, 1);
+		return -ENOSPC;
+	}
+	return caller_make(store, db, changes, count);
+}
+
+int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
+                             struct timerhub_store_change *changes, unsigned count)
+{
+	return timerhub_store_commit_in_checked(store, db, changes, count,
+	                                        sqlite3_libversion_number);
+}
+
+/* ---- submits, which do not wait ---- */
+
+/* A submit is one block of memory with its changes, their keys and data. */
 struct submit {
 	struct work work;
 	uint64_t tag;
-	/* the caller's structs of the tasks, one for each change */
-	struct timerhub_store_task **theirs;
-	struct timerhub_store_task *tasks;
 	struct timerhub_store_change changes[];
 };
 _Static_assert(offsetof(struct submit, work) == 0, "completed_take() casts the work");
 
-static void *block_take(char **block, size_t bytes)
-{
-	void *taken = *block;
-
-	*block += bytes;
-	return taken;
-}
-
 static const void *block_copy(char **block, const void *from, size_t bytes)
 {
-	return from ? memcpy(block_take(block, bytes), from, bytes) : NULL;
+	void *copy = from ? memcpy(*block, from, bytes) : NULL;
+
+	*block += bytes;
+	return copy;
 }
 
 static struct submit *submit_copy(const struct timerhub_store_change *changes, unsigned count)
 {
-	size_t bytes = sizeof(struct submit) +
-	               count * (sizeof(*changes) + sizeof(*changes->task) + sizeof(changes->task));
+	size_t bytes = sizeof(struct submit) + count * sizeof(*changes);
 	struct submit *submit;
 	char *block;
 
@@ -212,45 +282,18 @@ static struct submit *submit_copy(const struct timerhub_store_change *changes, u
 	submit = malloc(bytes);
 	if (!submit)
 		return NULL;
-	*submit = (struct submit){ .work = { .kind = WORK_CHANGES, .count = count } };
+	submit->work = (struct work){
+		.kind = WORK_CHANGES, .changes = submit->changes, .count = count, .is_submit = true
+	};
 	memcpy(submit->changes, changes, count * sizeof(*changes));
 	block = (char *)(submit->changes + count);
-	submit->tasks = block_take(&block, count * sizeof(*submit->tasks));
-	submit->theirs = block_take(&block, count * sizeof(*submit->theirs));
-	submit->work.changes = submit->changes;
 	for (unsigned i = 0; i < count; i++) {
-		struct timerhub_store_change *change = &submit->changes[i];
+		const char *key = changes[i].key;
 
-		change->data = block_copy(&block, change->data, change->data_len);
-		change->key =
-			block_copy(&block, change->key, change->key ? strlen(change->key) + 1 : 0);
-		submit->theirs[i] = change->task;
-		if (!change->task)
-			continue;
-		submit->tasks[i] = *change->task;
-		change->task = &submit->tasks[i];
+		submit->changes[i].data = block_copy(&block, changes[i].data, changes[i].data_len);
+		submit->changes[i].key = block_copy(&block, key, key ? strlen(key) + 1 : 0);
 	}
 	return submit;
-}
-
-/* Counts a submit. Returns false if too many are in flight. */
-static bool submit_enter(struct timerhub_store *store)
-{
-	bool enters;
-
-	lock_take(&store->queue_of_work.lock);
-	enters = store->queue_of_work.submits < STORE_SUBMITS_MAX;
-	store->queue_of_work.submits += enters;
-	lock_give(&store->queue_of_work.lock);
-	return enters;
-}
-
-static void submit_leave(struct timerhub_store *store)
-{
-	lock_take(&store->queue_of_work.lock);
-	invariant(store->queue_of_work.submits > 0);
-	store->queue_of_work.submits--;
-	lock_give(&store->queue_of_work.lock);
 }
 
 int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_change *changes,
@@ -266,35 +309,19 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 		result = changes_check(store, changes, count);
 	if (result < 0)
 		return result;
-	if (!submit_enter(store))
-		return -EAGAIN;
-	submit = submit_copy(changes, count);
+	/* relaxed: only a limit, and whoever exceeds it subtracts his 1 again */
+	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
+		result = -EAGAIN;
+	submit = result == 0 ? submit_copy(changes, count) : NULL;
 	if (!submit) {
-		submit_leave(store);
-		return -ENOMEM;
+		(void)u32_fetch_add_relaxed(&store->synced.submits, UINT32_MAX);
+		return result < 0 ? result : -ENOMEM;
 	}
 	submit->tag = tag;
 	submit->work.now_us = store_now_us(&store->wall);
 	submit->work.deadline_ns = clock_monotonic_ns() + store->timeout_ns;
 	writer_submit(store, &submit->work);
 	return 0;
-}
-
-/*
- * Frees key and data of the tasks that a submit has ended, and clears them in the caller's structs,
- * unless these hold another delivery by now. A struct that was released meanwhile has nothing to
- * free, which the copy here does not know.
- */
-static void submit_release(struct submit *submit)
-{
-	for (unsigned i = 0; i < submit->work.count; i++) {
-		struct timerhub_store_task *theirs = submit->theirs[i];
-		const struct timerhub_store_task *copy = &submit->tasks[i];
-
-		if (theirs && theirs->id == copy->id && theirs->delivery == copy->delivery)
-			submit->changes[i].task = theirs;
-	}
-	answers_release(submit->changes, submit->work.count, submit->work.result);
 }
 
 static struct submit *completed_take(struct timerhub_store *store)
@@ -335,9 +362,9 @@ int timerhub_store_completions(struct timerhub_store *store, struct timerhub_sto
 			.id = first->task ? first->task->id : first->id,
 			.result = submit->work.result,
 		};
-		submit_release(submit);
+		answers_release(submit->changes, submit->work.count, submit->work.result);
 		free(submit);
-		submit_leave(store);
+		(void)u32_fetch_add_relaxed(&store->synced.submits, UINT32_MAX);
 	}
 	return (int)count;
 }

@@ -1,68 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each change is one statement that writes, so it is made whole or not at all by itself; several
- * stand in a savepoint. A statement that finds no row to change is followed by one that asks why.
+ * What the changes of tasks do in the database. Each change writes by one statement, so by itself
+ * it is made whole or not at all. Several changes are made in a savepoint. If a statement finds no
+ * row to change, another one asks why.
  */
-#include "store/change.h"
-
 #include <string.h>
 
-#include "store/schema.h"
-
-void changing_init(struct changing *changing, const struct timerhub_store *store,
-                   struct statements *statements)
-{
-	*changing = (struct changing){
-		.statements = statements,
-		.queue = store->queue,
-		.now_us = store_now_us(&store->wall),
-		.lease_now = LEASE_BASE_US + store_now_us(&store->since_boot),
-	};
-}
+#include "store/store.h"
 
 /* ---- what a caller may ask for ---- */
 
-/*
- * Returns how many bytes the character at the beginning of a text has, or 0 if it is no UTF-8. The
- * text ends with a NUL.
- */
-static unsigned utf8_length(const unsigned char *text)
-{
-	unsigned length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : 3;
-
-	if (text[0] >= 0xf0)
-		length = text[0] < 0xf5 ? 4 : 0;
-	for (unsigned i = 1; i < length; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	/* encoded longer than necessary, half of a surrogate pair, or beyond the last character */
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return length;
-}
-
 static bool key_is_valid(const char *key)
 {
+	/* the least character that needs one, two or three bytes after its first */
+	static const uint32_t least[] = { 1, 0x80, 0x800, 0x10000 };
 	size_t length = strnlen(key, TIMERHUB_STORE_KEY_MAX + 1), at = 0;
 
-	while (at < length && length <= TIMERHUB_STORE_KEY_MAX) {
-		unsigned bytes = utf8_length((const unsigned char *)key + at);
+	while (at < length) {
+		unsigned char lead = (unsigned char)key[at++];
+		unsigned follow = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+		uint32_t character = follow == 0 ? lead : lead & (0x3fu >> follow);
 
-		if (bytes == 0)
+		if (lead >= 0x80 && (lead < 0xc0 || lead > 0xf4))
 			return false;
-		at += bytes;
+		for (unsigned i = 0; i < follow; i++, at++) {
+			if ((key[at] & 0xc0) != 0x80) /* also at the end of the text */
+				return false;
+			character = character << 6 | ((unsigned char)key[at] & 0x3f);
+		}
+		if (character < least[follow] || character > 0x10ffff ||
+		    (character >= 0xd800 && character < 0xe000))
+			return false;
 	}
-	return length > 0 && at == length;
+	return length > 0 && length <= TIMERHUB_STORE_KEY_MAX;
 }
 
-/* Stores when a change makes its task due; 0 means never. Returns 0 or -ERANGE. */
+/* Stores the due time that a change gives its task; 0 means never. Returns 0 or -ERANGE. */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
+	bool has_time = change->op == TIMERHUB_STORE_PUT || change->op == TIMERHUB_STORE_MOVE;
 	int64_t us = store_us(change->when_ns);
 
 	*ret_us = 0;
-	if (change->when_ns == TIMERHUB_NEVER && change->op != TIMERHUB_STORE_RETRY)
+	if ((has_time && change->when_ns == TIMERHUB_NEVER) ||
+	    (!has_time && change->op != TIMERHUB_STORE_RETRY))
 		return 0;
 	if (!(change->flags & TIMERHUB_ABSOLUTE))
 		us += now_us;
@@ -70,42 +51,29 @@ static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, i
 	return us < DUE_MIN_US || us > DUE_MAX_US ? -ERANGE : 0;
 }
 
-static int change_check_put(const struct timerhub_store *store,
-                            const struct timerhub_store_change *change)
-{
-	const uint32_t flags = TIMERHUB_ABSOLUTE | TIMERHUB_STORE_REPLACE;
-
-	if ((change->flags & ~flags) != 0 || (!change->data && change->data_len > 0) ||
-	    ((change->flags & TIMERHUB_STORE_REPLACE) && !change->key))
-		return -EINVAL;
-	return change->data_len > store->data_max ? -EMSGSIZE : 0;
-}
-
 int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change)
 {
-	bool is_answer = change_is_answer(change);
+	bool is_put = change->op == TIMERHUB_STORE_PUT,
+	     is_answer = change->op >= TIMERHUB_STORE_DONE;
+	uint32_t flags = is_put ? TIMERHUB_ABSOLUTE | TIMERHUB_STORE_REPLACE : 0;
 	int64_t due_us;
-	int result = 0;
 
+	if (change->op == TIMERHUB_STORE_MOVE)
+		flags = TIMERHUB_ABSOLUTE;
 	for (unsigned i = 0; i < sizeof(change->reserved) / sizeof(*change->reserved); i++)
 		if (change->reserved[i] != 0)
 			return -EINVAL;
 	if (change->op < TIMERHUB_STORE_PUT || change->op > STORE_TOUCH ||
-	    is_answer != (change->task != NULL) || (change->key && !key_is_valid(change->key)) ||
-	    (is_answer && (change->key || change->flags != 0)) ||
+	    (change->flags & ~flags) != 0 || is_answer != (change->task != NULL) ||
+	    (change->key && (is_answer || !key_is_valid(change->key))) ||
 	    (change->op != TIMERHUB_STORE_PARK && change->reason != 0) ||
-	    (change->op != TIMERHUB_STORE_PUT &&
-	     (change->data || change->data_len > 0 || change->interval_ns > 0)))
+	    (!is_put && (change->data || change->data_len > 0 || change->interval_ns > 0)) ||
+	    (!change->data && change->data_len > 0) ||
+	    ((change->flags & TIMERHUB_STORE_REPLACE) && !change->key))
 		return -EINVAL;
-	if (change->op == TIMERHUB_STORE_PUT)
-		result = change_check_put(store, change);
-	else if ((change->flags & ~TIMERHUB_ABSOLUTE) != 0 ||
-	         (change->op == TIMERHUB_STORE_CANCEL && change->flags != 0))
-		result = -EINVAL;
-	if (result == 0 && change->op != STORE_TOUCH && change->op != TIMERHUB_STORE_CANCEL &&
-	    change->op != TIMERHUB_STORE_DONE && change->op != TIMERHUB_STORE_PARK)
-		result = due_of(&due_us, change, store_now_us(&store->wall));
-	return result;
+	if (change->data_len > store->data_max)
+		return -EMSGSIZE;
+	return due_of(&due_us, change, store_now_us(&store->wall));
 }
 
 int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
@@ -124,230 +92,94 @@ int changes_check(const struct timerhub_store *store, struct timerhub_store_chan
 	return result;
 }
 
+bool change_is_due(const struct timerhub_store_change *change, int64_t now_us)
+{
+	int64_t due_us;
+
+	return due_of(&due_us, change, now_us) == 0 && due_us != 0 && due_us <= now_us;
+}
+
 bool changes_have_put(const struct timerhub_store_change *changes, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (changes[i].op == TIMERHUB_STORE_PUT)
-			return true;
-	return false;
+	unsigned i = 0;
+
+	while (i < count && changes[i].op != TIMERHUB_STORE_PUT)
+		i++;
+	return i < count;
 }
 
 /* ---- in the transaction ---- */
 
-static void bind_due(sqlite3_stmt *statement, int at, int64_t due_us)
+static int change_make(struct statements *statements, const struct timerhub_store *store,
+                       struct timerhub_store_change *change, int64_t now_us)
 {
-	if (due_us == 0)
-		(void)sqlite3_bind_null(statement, at);
-	else
-		(void)sqlite3_bind_int64(statement, at, due_us);
-}
-
-static void bind_interval(sqlite3_stmt *statement, int at, uint64_t interval_ns)
-{
-	if (interval_ns == 0)
-		(void)sqlite3_bind_null(statement, at);
-	else
-		(void)sqlite3_bind_int64(statement, at, store_us(interval_ns));
-}
-
-static int bind_data(sqlite3_stmt *statement, int at, const struct timerhub_store_change *change)
-{
-	/*
-	 * SQLite copies nothing if it gets no destructor; the statement is unbound before its next
-	 * use
-	 */
-	int result = sqlite3_bind_blob64(statement, at, change->data ? change->data : "",
-	                                 change->data_len, SQLITE_STATIC);
-
-	return result == SQLITE_TOOBIG ? -EMSGSIZE : 0;
-}
-
-/* Stores the id of the queue's task with the key. Returns 1, 0, or a negative errno. */
-static int find_key(struct changing *changing, const char *key, int64_t *ret_id)
-{
-	sqlite3_stmt *statement;
-	int result = statement_get(changing->statements, DO_FIND_KEY, &statement);
+	struct timerhub_store_task *task = change->task;
+	bool is_put = change->op == TIMERHUB_STORE_PUT;
+	enum statement which = (enum statement)change->op;
+	struct values values = {
+		.id = change->key || is_put ? 0 : (int64_t)change->id,
+		.queue = store->queue,
+		.key = change->key,
+		.interval_us = store_us(change->interval_ns),
+		.data = change->data,
+		.data_len = change->data_len,
+		.lease = LEASE_BASE_US + store_now_us(&store->since_boot),
+		.number = change->reason,
+	};
+	int64_t id = 0;
+	int result = due_of(&values.due_us, change, now_us), found;
 
 	if (result < 0)
 		return result;
-	(void)sqlite3_bind_text(statement, 1, changing->queue, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
-	return statement_ask(changing->statements, statement, ret_id);
-}
-
-/* Finds out why a statement found no row. Returns -ENOENT, or `otherwise` if the task exists. */
-static int why_none(struct changing *changing, int64_t id, const char *queue, int otherwise)
-{
-	sqlite3_stmt *statement;
-	int64_t delivery;
-	int result = statement_get(changing->statements, DO_FIND, &statement);
-
-	if (result < 0)
-		return result;
-	(void)sqlite3_bind_int64(statement, 1, id);
-	(void)sqlite3_bind_text(statement, 2, queue, -1, SQLITE_STATIC);
-	result = statement_ask(changing->statements, statement, &delivery);
-	if (result < 0)
-		return result;
-	return result == 0 ? -ENOENT : otherwise;
-}
-
-static int make_replace(struct changing *changing, struct timerhub_store_change *change,
-                        int64_t due_us)
-{
-	sqlite3_stmt *statement;
-	int result = statement_get(changing->statements, DO_REPLACE, &statement);
-
-	if (result < 0)
-		return result;
-	(void)sqlite3_bind_int64(statement, 1, (int64_t)change->id);
-	(void)sqlite3_bind_int64(statement, 2, changing->lease_now);
-	bind_due(statement, 3, due_us);
-	bind_interval(statement, 4, change->interval_ns);
-	result = bind_data(statement, 5, change);
-	if (result == 0)
-		result = statement_run(changing->statements, statement);
-	return result == 0 ? -EEXIST : result;
-}
-
-static int make_put(struct changing *changing, struct timerhub_store_change *change)
-{
-	sqlite3_stmt *statement;
-	int64_t due_us, id = 0;
-	int result = due_of(&due_us, change, changing->now_us);
-
-	if (result == 0)
-		result = statement_get(changing->statements, DO_PUT, &statement);
-	if (result < 0)
-		return result;
-	(void)sqlite3_bind_text(statement, 1, changing->queue, -1, SQLITE_STATIC);
-	bind_due(statement, 2, due_us);
-	(void)sqlite3_bind_text(statement, 3, change->key, -1, SQLITE_STATIC);
-	bind_interval(statement, 4, change->interval_ns);
-	result = bind_data(statement, 5, change);
-	if (result == 0)
-		result = statement_run(changing->statements, statement);
-	if (result > 0)
-		change->id = (uint64_t)sqlite3_last_insert_rowid(changing->statements->db);
+	if (task) {
+		values.id = (int64_t)task->id;
+		values.queue = NULL; /* a handle can also answer tasks of another queue */
+		values.claim = (int64_t)task->delivery;
+	}
+	if (change->op == TIMERHUB_STORE_DONE && task->interval_ns > 0) {
+		which = DO_DONE_PERIOD;
+		values.number = task->periods < INT64_MAX ? (int64_t)task->periods : INT64_MAX;
+	} else if (change->op == STORE_TOUCH) {
+		values.lease += store_lease_us(change->when_ns);
+	}
+	result = statement_run(statements, which, &values);
+	if (result > 0 && is_put)
+		change->id = (uint64_t)sqlite3_last_insert_rowid(statements->db);
+	if (result > 0 && change->op == STORE_TOUCH)
+		task->lease_end_ns = (uint64_t)(values.lease - LEASE_BASE_US) * 1000;
 	if (result != 0)
-		return result;
-	result = find_key(changing, change->key, &id);
-	change->id = (uint64_t)id;
-	if (result <= 0)
-		return result < 0 ? result : -EBADMSG;
-	if (!(change->flags & TIMERHUB_STORE_REPLACE))
-		return -EEXIST;
-	return make_replace(changing, change, due_us);
+		return result < 0 ? result : 0;
+	/* no row was changed, so find out whether there is such a task */
+	if (change->flags & TIMERHUB_STORE_REPLACE)
+		result = statement_run(statements, DO_REPLACE, &values);
+	found = result < 0 ? result : statement_ask(statements, DO_FIND, &values, &id);
+	if (is_put)
+		change->id = (uint64_t)id;
+	if (found <= 0)
+		return found < 0 ? found : is_put ? -EBADMSG : -ENOENT;
+	return result > 0 ? 0 : is_put ? -EEXIST : task ? -ESTALE : -EBUSY;
 }
 
-/* Makes a cancel or move, of a task that no worker has. */
-static int make_by_id(struct changing *changing, struct timerhub_store_change *change)
+int changes_make(const struct timerhub_store *store, struct statements *statements, int64_t now_us,
+                 struct timerhub_store_change *changes, unsigned count)
 {
-	bool moves = change->op == TIMERHUB_STORE_MOVE;
-	int64_t due_us = 0, id = change->id <= INT64_MAX ? (int64_t)change->id : 0;
-	sqlite3_stmt *statement;
-	int result = moves ? due_of(&due_us, change, changing->now_us) : 0;
-
-	if (result == 0 && change->key) {
-		result = find_key(changing, change->key, &id);
-		if (result == 0)
-			return -ENOENT;
-	}
-	if (result >= 0)
-		result = statement_get(changing->statements, moves ? DO_MOVE : DO_CANCEL,
-		                       &statement);
-	if (result < 0)
-		return result;
-	(void)sqlite3_bind_int64(statement, 1, id);
-	(void)sqlite3_bind_int64(statement, 2, changing->lease_now);
-	(void)sqlite3_bind_text(statement, 3, changing->queue, -1, SQLITE_STATIC);
-	if (moves)
-		bind_due(statement, 4, due_us);
-	result = statement_run(changing->statements, statement);
-	return result == 0 ? why_none(changing, id, changing->queue, -EBUSY) : result;
-}
-
-/* Makes a done, retry, park or touch, if its delivery is the task's current one. */
-static int make_answer(struct changing *changing, struct timerhub_store_change *change)
-{
-	const struct timerhub_store_task *task = change->task;
-	int64_t numbers[] = { (int64_t)task->id, (int64_t)task->delivery, 0 }, due_us;
-	enum statement which = DO_DONE;
-	int result = 0;
-
-	if (task->id > INT64_MAX || task->delivery > INT64_MAX)
-		return -ENOENT;
-	switch (change->op) {
-	case TIMERHUB_STORE_DONE:
-		which = task->interval_ns > 0 ? DO_DONE_PERIOD : DO_DONE;
-		numbers[2] = task->periods < INT64_MAX ? (int64_t)task->periods : INT64_MAX;
-		break;
-	case TIMERHUB_STORE_RETRY:
-		which = DO_RETRY;
-		result = due_of(&due_us, change, changing->now_us);
-		numbers[2] = due_us;
-		break;
-	case TIMERHUB_STORE_PARK:
-		which = DO_PARK;
-		numbers[2] = change->reason;
-		break;
-	default:
-		which = DO_TOUCH;
-		numbers[2] = store_us(change->when_ns);
-		if (numbers[2] > STORE_LENGTH_MAX_US)
-			numbers[2] = STORE_LENGTH_MAX_US;
-		numbers[2] += changing->lease_now;
-	}
-	if (result == 0)
-		result = statement_run_numbers(changing->statements, which,
-		                               which == DO_DONE ? 2 : 3, numbers);
-	if (result == 0)
-		return why_none(changing, numbers[0], NULL, -ESTALE);
-	if (result > 0 && which == DO_TOUCH)
-		change->task->lease_end_ns = (uint64_t)(numbers[2] - LEASE_BASE_US) * 1000;
-	return result;
-}
-
-static int change_make(struct changing *changing, struct timerhub_store_change *change)
-{
-	int result;
-
-	if (change->op == TIMERHUB_STORE_PUT)
-		result = make_put(changing, change);
-	else if (change_is_answer(change))
-		result = make_answer(changing, change);
-	else
-		result = make_by_id(changing, change);
-	return result < 0 ? result : 0;
-}
-
-static void changes_forget_ids(struct timerhub_store_change *changes, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (changes[i].op == TIMERHUB_STORE_PUT)
-			changes[i].id = 0;
-}
-
-int changes_make(struct changing *changing, struct timerhub_store_change *changes, unsigned count)
-{
-	struct statements *statements = changing->statements;
 	int result = 0;
 	unsigned made = 0;
 
 	for (unsigned i = 0; i < count; i++)
 		changes[i].result = 0;
 	if (count > 1)
-		result = statement_run_numbers(statements, DO_SAVEPOINT, 0, NULL);
-	for (; made < count && result >= 0; made++) {
-		result = change_make(changing, &changes[made]);
-		changes[made].result = result;
-	}
-	if (result < 0)
-		changes_forget_ids(changes, made > 0 ? made - 1 : 0);
+		result = run_sql(statements->db, "SAVEPOINT timerhub_changes");
+	for (; made < count && result == 0; made++)
+		result = changes[made].result =
+			change_make(statements, store, &changes[made], now_us);
+	for (unsigned i = 0; result < 0 && i + 1 < made; i++)
+		if (changes[i].op == TIMERHUB_STORE_PUT)
+			changes[i].id = 0;
 	if (count == 1 || sqlite3_get_autocommit(statements->db))
 		return result;
 	if (result < 0)
-		(void)statement_run_numbers(statements, DO_ROLLBACK_TO, 0, NULL);
-	made = (unsigned)(statement_run_numbers(statements, DO_RELEASE, 0, NULL) < 0);
-	return result < 0 || made == 0 ? result : -EIO;
+		(void)run_sql(statements->db, "ROLLBACK TO timerhub_changes");
+	return run_sql(statements->db, "RELEASE timerhub_changes") < 0 && result == 0 ? -EIO
+	                                                                              : result;
 }

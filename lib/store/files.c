@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite keeps POSIX locks on the database and the -shm, and the kernel drops all that a process
- * has on a file as soon as the process closes any descriptor of it. So this file only calls stat(2)
- * for the database, and never closes a -shm that is in use. On the -wal SQLite has no locks.
+ * The three files of a database, as files. SQLite keeps POSIX locks on the database and the -shm,
+ * and the kernel drops all locks that a process has on a file as soon as the process closes any
+ * descriptor of it. So this file only calls stat(2) for the database, and never closes a -shm that
+ * is in use. SQLite has no locks on the -wal.
  *
  * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
  */
 #define _GNU_SOURCE
-#include "store/files.h"
-
-#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/descriptor.h"
-#include "base/futex.h"
-#include "base/lock.h"
+#include "store/store.h"
 
 #define WRITE_LOCK_BYTE 120
 #define READ_LOCK_BYTE 123
 #define READ_LOCKS 5
-#define TURN_BYTE (INT64_C(1) << 50) /* a byte of the -wal, far beyond its end */
+#define TURN_BYTE (INT64_C(1) << 50) /* far beyond the end of the -wal */
 #define NEXT_TURN_BYTE (TURN_BYTE + 1)
 /*
- * room for 1,000 ends of tasks, one by one, which write three to four pages each, behind the 2 MiB
- * that may be in use
+ * The end of a task writes three to four pages, and 1,000 ends must find room on a full disk,
+ * behind the 2 MiB of the WAL that may be in use.
  */
 #define ROOM_BYTES (INT64_C(16) << 20)
 #define LOW_WATER_BYTES (UINT64_C(16) << 20)
@@ -52,44 +48,32 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Closes the files that SQLite has removed when their last connection was closed, because nobody
- * has locks on them any more.
- */
-static void known_forget_removed(void)
-{
-	struct known_shm **place = &known_first, *known;
-	struct stat now;
-
-	while ((known = *place)) {
-		if (fstat(known->fd, &now) == 0 && now.st_nlink == 0) {
-			*place = known->next;
-			(void)close(known->fd);
-			free(known);
-		} else {
-			place = &known->next;
-		}
-	}
-}
-
-/*
- * Returns a descriptor of the file `name`, a database's -shm, which stays open until the file is
- * removed or the process ends. Returns a negative errno if there is none.
+ * Returns a descriptor of the -shm `name`, or a negative errno. It stays open until the file is
+ * removed or the process ends.
  */
 static int known_shm(const char *name, const struct stat *found)
 {
-	struct known_shm *known;
+	struct known_shm **place = &known_first, *known;
 	int fd = -ENOMEM;
+	struct stat now;
 
 	lock_take(&known_lock);
-	known_forget_removed();
-	for (known = known_first; known && !is_same_file(&known->found, found);)
-		known = known->next;
+	while ((known = *place) && !is_same_file(&known->found, found)) {
+		if (fstat(known->fd, &now) < 0 || now.st_nlink > 0) {
+			place = &known->next;
+			continue;
+		}
+		/* this file was removed, so no connection has locks on it any more */
+		*place = known->next;
+		(void)close(known->fd);
+		free(known);
+	}
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The descriptor must not get a number of stdin, stdout or stderr. It could not
-		 * stay there, and closing it again would drop SQLite's locks on the file.
+		 * 0, 1 and 2 belong to the standard streams. The descriptor cannot be moved away
+		 * from there, because closing the old one would drop SQLite's locks.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -105,23 +89,15 @@ static int known_shm(const char *name, const struct stat *found)
 
 /* ---- identity ---- */
 
-static char *name_with(const char *path, const char *suffix)
-{
-	char *name = malloc(strlen(path) + strlen(suffix) + 1);
-
-	if (name)
-		(void)strcat(strcpy(name, path), suffix);
-	return name;
-}
-
 int files_open(struct files *files, const char *path)
 {
 	static const char *const suffixes[FILES] = { "", "-wal", "-shm" };
 
 	for (int i = 0; i < FILES; i++) {
-		files->names[i] = name_with(path, suffixes[i]);
-		if (!files->names[i])
+		if (asprintf(&files->names[i], "%s%s", path, suffixes[i]) < 0) {
+			files->names[i] = NULL;
 			return -ENOMEM;
+		}
 		if (stat(files->names[i], &files->found[i]) < 0)
 			return -errno;
 	}
@@ -173,32 +149,35 @@ static bool byte_lock(int fd, int64_t byte, short type)
 
 	while (fcntl(fd, F_OFD_SETLK, &lock) < 0)
 		if (errno != EINTR)
-			/* if locking fails, go on without a turn */
+			/* a file system that cannot lock is no reason to wait */
 			return errno != EAGAIN && errno != EACCES;
 	return true;
 }
 
-/* Returns a process that holds a lock on one of these bytes of the -shm, or 0. */
-static int bytes_holder(const struct files *files, int64_t first, int64_t count)
+/*
+ * Returns the pid of a process that locks one of these bytes, -1 if an open file description does,
+ * which has no pid, or 0 if nobody does.
+ */
+static int bytes_holder(int fd, int64_t first, int64_t count)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
 	};
 
-	/* F_OFD_GETLK also reports the locks of this process */
-	if (fcntl(files->shm_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+	/* unlike F_GETLK, this also reports locks of the calling process */
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0;
 	return lock.l_pid != 0 ? lock.l_pid : -1;
 }
 
 bool files_is_writing(const struct files *files)
 {
-	return bytes_holder(files, WRITE_LOCK_BYTE, 1) != 0;
+	return bytes_holder(files->shm_fd, WRITE_LOCK_BYTE, 1) != 0;
 }
 
 int files_reader(const struct files *files)
 {
-	int pid = bytes_holder(files, READ_LOCK_BYTE, READ_LOCKS);
+	int pid = bytes_holder(files->shm_fd, READ_LOCK_BYTE, READ_LOCKS);
 
 	return pid > 0 ? pid : 0;
 }
@@ -215,16 +194,25 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * There are two locks, one after the other: one makes its holder the next, the other gives it the
- * turn. Whoever has had the turn must first become the next again, and so lets another go first
- * that is the next already. Only the next one polls for the turn, so it can do so often.
+ * Writers queue by two locks, so that nobody is passed over. A writer first takes NEXT_TURN_BYTE,
+ * and with it waits for TURN_BYTE, which it keeps while it writes. Only one writer at a time polls
+ * TURN_BYTE, so it can do so often. A writer that has just written finds NEXT_TURN_BYTE taken by
+ * another, and comes after it. If nobody holds either lock, a writer needs none.
  */
-void files_take_turn(const struct files *files, uint64_t deadline_ns)
+bool files_have_queue(const struct files *files)
 {
-	if (!byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS))
-		return;
-	(void)byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
-	(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
+	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
+}
+
+bool files_take_turn(const struct files *files, uint64_t deadline_ns)
+{
+	bool takes = byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS);
+
+	if (takes) {
+		takes = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
+		(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
+	}
+	return takes;
 }
 
 void files_give_turn(const struct files *files)
@@ -255,20 +243,15 @@ static void file_lengthen(int fd, off_t bytes)
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written) {
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 		if (written < 0 && errno == EINTR)
-			written = 1; /* skip a byte, which stays zero */
+			written = 1; /* go on behind this byte, which reads as zero anyway */
 	}
 }
 
-/* The -shm has 32 KiB for each 4,096 frames. */
+/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL. */
 void files_make_room(const struct files *files, uint32_t frame_bytes)
 {
 	file_lengthen(files->wal_fd, ROOM_BYTES);
 	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
-}
-
-int files_sync(const struct files *files)
-{
-	return fdatasync(files->wal_fd) < 0 ? -EIO : 0;
 }
 
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes)

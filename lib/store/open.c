@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes a store. Meanwhile no other thread than the store's own uses it. */
+/* Open and close. No other thread but the store's own uses the store meanwhile. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,13 +13,9 @@
 #include "base/cancellation.h"
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "base/whole_read.h"
-#include "store/deliver.h"
-#include "store/error.h"
-#include "store/keeper.h"
-#include "store/schema.h"
-#include "store/takers.h"
-#include "store/writer.h"
+#include "store/store.h"
 #undef timerhub_store_open
 #undef timerhub_store_install
 
@@ -31,7 +26,7 @@
 #define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* file systems that share no memory between machines, which a WAL needs (linux/magic.h) */
+/* network file systems: a WAL needs memory that all of its users share (linux/magic.h) */
 #define MAGIC_NFS 0x6969
 #define MAGIC_SMB 0x517b
 #define MAGIC_SMB2 0xfe534d42
@@ -39,53 +34,59 @@
 
 /* ---- the connections ---- */
 
-/* Checks that the file can be written to, because SQLite opens a read-only one without an error. */
-static int connection_is_writable(sqlite3 *db)
+static int is_wal(void *ret, int columns, char **texts, char **names)
 {
-	if (sqlite3_db_readonly(db, "main") == 0)
-		return 0;
-	return access(sqlite3_db_filename(db, "main"), W_OK) < 0 ? -errno : -EROFS;
-}
-
-static int connection_ask_wal(sqlite3 *db)
-{
-	sqlite3_stmt *statement = NULL;
-	const unsigned char *mode;
-	int result = 0;
-
-	if (sqlite3_prepare_v2(db, "PRAGMA main.journal_mode=WAL", -1, &statement, NULL) !=
-	    SQLITE_OK)
-		return error_of(db);
-	if (sqlite3_step(statement) != SQLITE_ROW)
-		result = error_of(db);
-	mode = result == 0 ? sqlite3_column_text(statement, 0) : NULL;
-	if (result == 0 && (!mode || strcmp((const char *)mode, "wal") != 0))
-		result = -EOPNOTSUPP;
-	(void)sqlite3_finalize(statement);
-	return result;
+	(void)names;
+	*(bool *)ret = columns == 1 && texts[0] && strcmp(texts[0], "wal") == 0;
+	return 0;
 }
 
 /*
- * Sets the journal mode to WAL. Two processes that open a new file at once both want its only lock,
- * and SQLite does not call the busy handler for this statement, because each would wait for the
- * other; so this tries again by itself.
+ * Sets the journal mode to WAL. If two processes open a new file at once, both want its only lock,
+ * and SQLite returns SQLITE_BUSY at once, because each would wait for the other. So this waits and
+ * tries again.
  */
 static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
-	int result = connection_ask_wal(db);
+	bool becomes_wal = false;
 
-	while (result == -EBUSY && clock_monotonic_ns() < deadline_ns) {
+	while (sqlite3_exec(db, "PRAGMA main.journal_mode=WAL", is_wal, &becomes_wal, NULL) !=
+	       SQLITE_OK) {
+		int result = error_of(db);
+
+		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
+			return result;
 		files_nap(NAP_NS);
-		result = connection_ask_wal(db);
 	}
+	return becomes_wal ? 0 : -EOPNOTSUPP;
+}
+
+static int folder_open(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int fd = folder ? DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+	                : -ENOMEM;
+
+	free(folder);
+	return fd;
+}
+
+/* Returns why SQLite could not open a file, whose errno is ENOENT if it may not be made. */
+static int connection_refused(sqlite3 *db, const char *path)
+{
+	int result = error_of(db), fd = result == -ENOENT ? folder_open(path) : -1;
+
+	if (fd < 0)
+		return result;
+	if (faccessat(fd, ".", W_OK, 0) < 0)
+		result = -errno;
+	(void)close(fd);
 	return result;
 }
 
-/*
- * Opens the connection. SQLite waits for locks up to the time limit during the open; later the
- * library waits by itself.
- */
+/* Opens a connection. SQLite waits for locks while the store is opened; later the library does. */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
 	uint64_t timeout_ms = timeout_ns / 1000000 + 1;
@@ -95,7 +96,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	if (sqlite3_open_v2(path, ret,
 	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 	                    NULL) != SQLITE_OK)
-		return *ret ? error_of(*ret) : -ENOMEM;
+		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
@@ -104,9 +105,10 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	result = connection_is_writable(*ret);
-	if (result == 0)
-		result = connection_set_wal(*ret, timeout_ns);
+	/* SQLite also opens a file that it can only read, and reports no error */
+	if (sqlite3_db_readonly(*ret, "main") != 0)
+		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
+	result = connection_set_wal(*ret, timeout_ns);
 	if (result == 0)
 		result = run_sql(*ret, "PRAGMA main.synchronous=NORMAL;"
 		                       "PRAGMA main.wal_autocheckpoint=0;"
@@ -116,106 +118,62 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	return result;
 }
 
-static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
-{
-	struct timerhub_store *store = context;
-	uint64_t bytes = (uint64_t)pages * store->keeper.frame_bytes;
-
-	(void)db, (void)name;
-	/* relaxed, all: the store's thread reads it again, and the others take it as a hint */
-	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
-		/* the WAL was begun anew */
-		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0);
-	u64_store_seq_cst(&store->keeper.wal_bytes, bytes); /* see keeper_sleep() */
-	return SQLITE_OK;
-}
-
 static int store_open_connections(struct timerhub_store *store, const char *path)
 {
-	sqlite3 *db = NULL;
-	sqlite3_stmt *statement = NULL;
 	int64_t page_bytes = 0;
 	int result = connection_open(&store->statements.db, path, store->timeout_ns);
+	sqlite3 *db = store->statements.db;
 
-	db = store->statements.db;
 	if (result == 0)
 		result = schema_install(db);
-	/* use the name that SQLite has found out, which has no symbolic link in it */
+	/* SQLite has resolved symbolic links in this name */
 	if (result == 0)
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
 	if (result == 0)
-		result = statement_get(&store->statements, DO_PAGE_SIZE, &statement);
-	if (result == 0)
-		result = statement_ask(&store->statements, statement, &page_bytes);
-	/* its first read makes the connection use the WAL */
+		result = statement_ask(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
+	/* a connection uses the WAL only from its first read on */
 	if (result >= 0)
 		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
-	store->keeper.frame_bytes = (uint32_t)page_bytes + 24;
+	store->frame_bytes = (uint32_t)page_bytes + 24;
 	(void)sqlite3_busy_timeout(db, 0);
 	(void)sqlite3_busy_timeout(store->keeper.db, 0);
-	(void)sqlite3_wal_hook(db, on_commit, store);
+	(void)sqlite3_wal_hook(db, keeper_on_commit, store);
 	return files_open(&store->files, sqlite3_db_filename(db, "main"));
 }
 
 /* ---- what a watcher sleeps on ---- */
 
-static int watch_fd(const struct timerhub_store *store, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(store->takers.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/*
- * Sets up inotify on the files of the database. If that is refused, takers look at the database
- * every 20 ms.
- */
-static void watch_files(struct timerhub_store *store)
-{
-	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
-	int fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-
-	store->takers.inotify_fd = fd;
-	if (fd < 0)
-		return;
-	if (inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
-	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
-	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0 ||
-	    watch_fd(store, fd) < 0) {
-		(void)close(fd);
-		store->takers.inotify_fd = -1;
-	}
-}
-
 static int store_open_watch(struct timerhub_store *store)
 {
-	int result;
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC)), result;
+	int inotify_fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 
-	store->takers.epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC));
-	if (store->takers.epoll_fd < 0)
-		return store->takers.epoll_fd;
-	store->takers.bell = bell_open();
-	result = store->takers.bell < 0 ? store->takers.bell : 0;
-	if (result == 0)
+	result = store->watch.epoll_fd = epoll_fd;
+	store->watch.inotify_fd = inotify_fd;
+	if (result >= 0)
+		result = store->watch.bell = bell_open();
+	if (result >= 0)
 		result = store->synced.fd = bell_open();
 	if (result >= 0)
-		result = deadline_fd_create(&store->takers.due);
-	if (result == 0)
-		result = deadline_fd_create(&store->takers.again);
-	if (result == 0)
-		result = watch_fd(store, store->takers.bell);
-	if (result == 0)
-		result = watch_fd(store, store->takers.due.fd);
-	if (result == 0)
-		result = watch_fd(store, store->takers.again.fd);
+		result = deadline_fd_create(&store->watch.due);
+	if (result >= 0)
+		result = deadline_fd_create(&store->watch.again);
 	if (result < 0)
 		return result;
-	watch_files(store);
-	/* readable at first, because nobody has looked at the database yet */
-	bell_ring(store->takers.bell);
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.bell, &event) < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.due.fd, &event) < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.again.fd, &event) < 0)
+		return -errno;
+	/* relaxed: nobody else uses the store yet */
+	u32_store_relaxed(&store->watch.is_polling,
+	                  inotify_fd < 0 ||
+	                          epoll_ctl(epoll_fd, EPOLL_CTL_ADD, inotify_fd, &event) < 0);
+	/* the descriptor is readable at first, because nobody has looked for tasks yet */
+	bell_ring(store->watch.bell);
 	return 0;
 }
 
@@ -225,18 +183,16 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 {
 	struct timerhub_store_config known = { .size = sizeof(known) };
 	int result = options_read(&known, sizeof(known), sizeof(known), config);
-	uint64_t lease_us;
 
 	if (result < 0)
 		return result;
 	if (known.flags != 0)
 		return -EINVAL;
-	lease_us = (uint64_t)store_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
-	store->lease_us = lease_us < STORE_LENGTH_MAX_US ? lease_us : STORE_LENGTH_MAX_US;
+	store->lease_us = store_lease_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
-	/* so that a sum with the clock does not overflow */
+	/* a sum with the clock must not overflow */
 	if (store->timeout_ns > INT64_MAX)
 		store->timeout_ns = INT64_MAX;
 	store->queue = strdup(known.queue ? known.queue : "");
@@ -249,20 +205,22 @@ static void store_init(struct timerhub_store *store)
 	store->queue_of_work.last = &store->queue_of_work.first;
 	lock_init(&store->synced.lock);
 	store->synced.last_completed = &store->synced.completed;
-	lock_init(&store->takers.lock);
-	store->takers.last = &store->takers.first;
-	store->takers.next_due_us = INT64_MAX;
-	u64_store_relaxed(&store->takers.stopped_us, UINT64_MAX); /* relaxed: not shared yet */
+	store->watch.next_due_us = INT64_MAX;
+	u64_store_relaxed(&store->watch.stopped_us,
+	                  UINT64_MAX); /* relaxed: nobody else uses it yet */
 	store->files.wal_fd = store->files.shm_fd = -1;
-	store->takers.epoll_fd = store->takers.bell = store->takers.inotify_fd = -1;
+	store->watch.epoll_fd = store->watch.bell = store->watch.inotify_fd = -1;
 	store->synced.fd = -1;
 	clock_init(&store->wall, TIMERHUB_CLOCK_REALTIME, false);
 	clock_init(&store->since_boot, TIMERHUB_CLOCK_BOOTTIME, false);
-	deadline_fd_init(&store->takers.due, &store->wall);
-	deadline_fd_init(&store->takers.again, &store->since_boot);
+	deadline_fd_init(&store->watch.due, &store->wall);
+	deadline_fd_init(&store->watch.again, &store->since_boot);
 }
 
-/* Without /proc the name stays empty, and an open goes by the clocks alone. */
+/*
+ * Reads the id of the machine's boot. Without /proc it stays empty, and deliver_open() compares
+ * clocks.
+ */
 static void store_read_boot(struct timerhub_store *store)
 {
 	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC));
@@ -274,30 +232,23 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Syncs the folder of the database, because the entry of a new file is on the disk only then. */
+/*
+ * Syncs the folder of the database, because otherwise a loss of power could remove a new file's
+ * name. Errors are ignored, because some file systems cannot sync a folder.
+ */
 static void store_sync_folder(const struct timerhub_store *store)
 {
-	char *folder = strdup(store->files.names[FILE_DATABASE]);
-	int fd = -1;
+	int fd = folder_open(store->files.names[FILE_DATABASE]);
 
-	if (folder) {
-		*(strrchr(folder, '/') + 1) = '\0';
-		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	}
-	/*
-	 * errors are ignored, because nothing else can be done on a file system that cannot sync a
-	 * folder
-	 */
-	if (fd >= 0) {
-		(void)fsync(fd);
-		(void)close(fd);
-	}
-	free(folder);
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	(void)close(fd);
 }
 
 /*
- * Makes the first transaction, which also finds out whether the lock can be seen that a watcher
- * asks for.
+ * Makes the first transaction. It also tells whether this file system shows the write lock to
+ * others; if not, takers cannot rely on it and poll.
  */
 static int store_begin(struct timerhub_store *store)
 {
@@ -305,16 +256,12 @@ static int store_begin(struct timerhub_store *store)
 
 	if (result < 0)
 		return result == -EAGAIN ? -EBUSY : result;
-	result = deliver_begin(store);
-	files_make_room(&store->files, store->keeper.frame_bytes);
-	if (store->takers.inotify_fd >= 0 && !files_is_writing(&store->files)) {
-		(void)close(store->takers.inotify_fd);
-		store->takers.inotify_fd = -1;
-	}
+	result = deliver_open(store);
+	files_make_room(&store->files, store->frame_bytes);
+	if (!files_is_writing(&store->files))
+		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);
-	if (result == 0)
-		result = files_sync(&store->files);
-	return result;
+	return result < 0 ? result : writer_sync_all(store);
 }
 
 static void store_free(struct timerhub_store *store)
@@ -329,17 +276,16 @@ static void store_free(struct timerhub_store *store)
 		next = work->next;
 		free(work);
 	}
-	bell_close(store->takers.bell);
+	bell_close(store->watch.bell);
 	bell_close(store->synced.fd);
-	deadline_fd_close(&store->takers.due);
-	deadline_fd_close(&store->takers.again);
-	if (store->takers.inotify_fd >= 0)
-		(void)close(store->takers.inotify_fd);
-	if (store->takers.epoll_fd >= 0)
-		(void)close(store->takers.epoll_fd);
+	deadline_fd_close(&store->watch.due);
+	deadline_fd_close(&store->watch.again);
+	if (store->watch.inotify_fd >= 0)
+		(void)close(store->watch.inotify_fd);
+	if (store->watch.epoll_fd >= 0)
+		(void)close(store->watch.epoll_fd);
 	lock_fini(&store->queue_of_work.lock);
 	lock_fini(&store->synced.lock);
-	lock_fini(&store->takers.lock);
 	fork_check_close(&store->fork_check);
 	free(store->queue);
 	free(store);
@@ -359,7 +305,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	if (result < 0)
 		return result;
 	store_sync_folder(store);
-	return keeper_start(store);
+	return thread_create(&store->keeper.thread, keeper_main, store);
 }
 
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
@@ -380,7 +326,7 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
-	/* SQLite never uses a standard descriptor either, but leaves /dev/null open there. */
+	/* SQLite opens /dev/null on a standard descriptor that is free, and leaves it there. */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)
@@ -415,26 +361,19 @@ int timerhub_store_install(struct sqlite3 *db)
 
 /* ---- close ---- */
 
-static bool store_is_used(struct timerhub_store *store)
-{
-	bool is_used;
-
-	lock_take(&store->takers.lock);
-	is_used = store->takers.inside > 0;
-	lock_give(&store->takers.lock);
-	return is_used;
-}
-
 void timerhub_store_close(struct timerhub_store *store)
 {
 	CANCELLATION_HELD;
 
-	/* a child has copies of its parent's locks in memory, and must not use them */
+	/* a forked child must not use the copies of SQLite's locks in its memory */
 	if (store_check(store) < 0)
 		return;
 	timerhub_store_stop(store);
-	while (store_is_used(store))
+	while (u32_load_acquire(&store->watch.takes) != 0) /* [taken] */
 		files_nap(NAP_NS);
-	keeper_stop(store);
+	/* relaxed: the eventcount's release publishes it */
+	u32_store_relaxed(&store->keeper.quits, 1);
+	eventcount_advance(&store->keeper.work, 1);
+	(void)pthread_join(store->keeper.thread, NULL);
 	store_free(store);
 }

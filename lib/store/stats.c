@@ -1,102 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
+/* The statistics. */
 #include "base/cancellation.h"
-#include "base/options.h"
-#include "store/error.h"
-#include "store/writer.h"
+#include "store/store.h"
 
 #define COUNT_MAX 100000
-/* rows that one step counts; each step is a read transaction of its own, so that none is long */
+/* Rows that are counted in one read transaction, so that none is long. */
 #define STEP_ROWS 2000
 
-/* Counts rows of one kind, from the one where the last step ended. */
+/* The state of a count of rows: each step goes on behind the last row of the step before. */
 struct counting {
 	enum statement which;
 	int64_t after_key, after_id;
 	uint64_t rows;
 	bool has_ended;
+	struct look look;
 	int result;
 };
 
 static void count_step(struct timerhub_store *store, void *context)
 {
 	struct counting *counting = context;
+	const struct values values = {
+		.queue = store->queue,
+		.id = counting->after_id,
+		.lease = counting->after_key,
+		.number = STEP_ROWS,
+	};
 	sqlite3_stmt *row;
-	int step = SQLITE_DONE, rows = 0;
+	int step, rows = 0;
 
-	counting->result = statement_get(&store->statements, counting->which, &row);
+	counting->result = statement_bind(&store->statements, counting->which, &values, &row);
 	if (counting->result < 0)
 		return;
-	(void)sqlite3_bind_text(row, 1, store->queue, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(row, 2, counting->after_key);
-	(void)sqlite3_bind_int64(row, 3, counting->after_id);
-	(void)sqlite3_bind_int64(row, 4, STEP_ROWS);
 	while ((step = sqlite3_step(row)) == SQLITE_ROW) {
 		counting->after_key = sqlite3_column_int64(row, 0);
 		counting->after_id = sqlite3_column_int64(row, 1);
 		rows++;
 	}
-	if (step != SQLITE_DONE)
-		counting->result = error_of(store->statements.db);
+	counting->result = step == SQLITE_DONE ? 0 : error_of(store->statements.db);
 	(void)sqlite3_reset(row);
 	counting->rows += (uint64_t)rows;
 	counting->has_ended = rows < STEP_ROWS;
+	if (counting->result == 0)
+		counting->result = deliver_look(store, &counting->look);
 }
 
-static int count(struct timerhub_store *store, enum statement which, uint64_t *ret)
+static int count(struct timerhub_store *store, enum statement which,
+                 struct timerhub_store_stats *stats, uint64_t *ret)
 {
 	struct counting counting = { .which = which };
-	int result = 0;
 
-	while (result == 0 && !counting.has_ended && counting.rows < COUNT_MAX) {
+	while (!counting.has_ended && counting.rows < COUNT_MAX) {
 		struct work work = {
-			.kind = WORK_READ,
-			.read = count_step,
+			.kind = WORK_CALL,
+			.call = count_step,
 			.context = &counting,
 			.deadline_ns = clock_monotonic_ns() + store->timeout_ns,
 		};
+		int result = writer_do(store, &work);
 
-		result = writer_do(store, &work);
 		if (result == 0)
 			result = counting.result;
+		if (result < 0)
+			return result;
 	}
-	*ret += counting.rows;
-	if (*ret > COUNT_MAX)
-		*ret = COUNT_MAX;
-	return result;
+	*ret = *ret + counting.rows < COUNT_MAX ? *ret + counting.rows : COUNT_MAX;
+	if (counting.look.due_us != INT64_MAX)
+		stats->oldest_due_ns = (uint64_t)counting.look.due_us * 1000;
+	return 0;
 }
 
 static int stats_count(struct timerhub_store *store, struct timerhub_store_stats *stats)
 {
-	struct work look = { .kind = WORK_LOOK, .deadline_ns = 0, .look = { INT64_MAX, 0 } };
-	int result = count(store, DO_COUNT_WAITING, &stats->waiting);
+	int result = count(store, DO_COUNT_WAITING, stats, &stats->waiting);
 
 	if (result == 0)
-		result = count(store, DO_COUNT_NEVER, &stats->waiting);
+		result = count(store, DO_COUNT_NEVER, stats, &stats->waiting);
 	if (result == 0)
-		result = count(store, DO_COUNT_TAKEN, &stats->taken);
+		result = count(store, DO_COUNT_TAKEN, stats, &stats->taken);
 	if (result == 0)
-		result = count(store, DO_COUNT_PARKED, &stats->parked);
-	if (result < 0)
-		return result;
-	/*
-	 * a look that finds something due but has no time to wait for the write lock still says
-	 * when it was due
-	 */
-	look.deadline_ns = clock_monotonic_ns() + store->timeout_ns;
-	result = writer_do(store, &look);
-	if (look.look.due_us != INT64_MAX)
-		stats->oldest_due_ns = (uint64_t)look.look.due_us * 1000;
+		result = count(store, DO_COUNT_PARKED, stats, &stats->parked);
 	return result;
 }
 
-/* relaxed, all: see struct counts */
+/* relaxed: the numbers need not fit together */
 static void stats_copy(struct timerhub_store *store, struct timerhub_store_stats *stats)
 {
 	const struct counts *counts = &store->counts;
 
-	stats->is_polling = store->takers.inotify_fd < 0;
+	stats->is_polling = u32_load_relaxed(&store->watch.is_polling);
 	stats->put = u64_load_relaxed(&counts->done[TIMERHUB_STORE_PUT]);
 	stats->cancelled = u64_load_relaxed(&counts->done[TIMERHUB_STORE_CANCEL]);
 	stats->moved = u64_load_relaxed(&counts->done[TIMERHUB_STORE_MOVE]);
@@ -129,8 +121,8 @@ int timerhub_store_stats(struct timerhub_store *store, struct timerhub_store_sta
 		return -EINVAL;
 	if (result == 0)
 		result = stats_count(store, &stats);
-	/* a store that has failed still has statistics, which say so */
-	if (result < 0 && (result != -EIO || u32_load_relaxed(&store->failed) == 0))
+	/* a store that has failed still has statistics, in which `failed` says so */
+	if (result < 0 && (result != -EIO || !store_has_failed(store)))
 		return result;
 	stats_copy(store, &stats);
 	*ret = stats;

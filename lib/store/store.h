@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of an open store, grouped by who changes it. README.md in this folder says how it
- * works.
+ * The state of an open store, and the functions that its sources call of each other. README.md in
+ * this folder says how it works.
  */
 #ifndef TIMERHUB_STORE_STATE_H
 #define TIMERHUB_STORE_STATE_H
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <timerhub_store.h>
 
 #include "base/clock.h"
@@ -15,22 +16,55 @@
 #include "base/fork_check.h"
 #include "base/histogram.h"
 #include "base/lock.h"
-#include "store/files.h"
-#include "store/statements.h"
+#include "store/sql.h"
 
-#define STORE_SUBMITS_MAX 1024
-/* the op of a touch, which is no change that a program can make in a commit */
+/* The op of a touch, which a program can only make by timerhub_store_touch(). */
 #define STORE_TOUCH 7u
-_Static_assert(STORE_TOUCH == TIMERHUB_STORE_PARK + 1, "change_check() takes the ops in between");
-/* A lease, interval or delay that is longer than that is as good as for ever. */
-#define STORE_LENGTH_MAX_US (INT64_C(1) << 56)
+_Static_assert(STORE_TOUCH == DO_TOUCH && (int)TIMERHUB_STORE_PUT == DO_PUT,
+               "change_make() uses an op as a statement");
 
-struct work;
-struct taker;
+enum { FILE_DATABASE, FILE_WAL, FILE_SHM, FILES };
+
+struct files {
+	char *names[FILES];
+	struct stat found[FILES]; /* device and inode of each at the open */
+	int wal_fd, shm_fd;
+};
+
+/* The earliest times in a queue of tasks, in us; INT64_MAX: there is none. */
+struct look {
+	int64_t due_us;   /* at which a waiting task becomes due, on CLOCK_REALTIME */
+	int64_t lease_us; /* at which the lease of a taken task ends, on CLOCK_BOOTTIME */
+};
+
+enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
+enum work_kind { WORK_CHANGES, WORK_TAKE, WORK_CALL };
 
 /*
- * Counters for the statistics. Whoever does a thing counts it, and nobody acts on the numbers, so
- * all accesses are relaxed.
+ * A work item: what a thread wants to have done by the leader, the one thread at a time that uses
+ * the connection to the database. It lies on the stack of the thread that waits for it, or belongs
+ * to a submit, for which nobody waits.
+ */
+struct work {
+	struct work *next;
+	enum work_kind kind;
+	bool is_submit;
+	bool is_seen;   /* it was in the queue before the leader looked at the database */
+	unsigned count; /* of the changes, or of the tasks that a take has room for */
+	struct timerhub_store_change *changes; /* WORK_CHANGES: what to change */
+	int64_t now_us;                        /* WORK_CHANGES: the wall clock at the call */
+	struct timerhub_store_task *tasks;     /* WORK_TAKE: where to store the tasks */
+	struct look look; /* WORK_TAKE: what becomes due next, if nothing was due */
+	/* WORK_CALL: is called on the leader's thread, outside a transaction */
+	void (*call)(struct timerhub_store *, void *);
+	void *context;
+	uint64_t deadline_ns; /* on CLOCK_MONOTONIC: the item fails if it has not begun by then */
+	int result;           /* a negative errno, 0, or how many tasks a take has got */
+	atomic_u32 state;     /* WORK_WAITS, WORK_LEADS or WORK_DONE; a futex */
+};
+
+/*
+ * Counters for the statistics. All accesses are relaxed, because nobody acts on the numbers.
  */
 struct counts {
 	atomic_u64 done[STORE_TOUCH + 1]; /* changes, by their op */
@@ -41,79 +75,79 @@ struct counts {
 struct timerhub_store {
 	struct fork_check fork_check;
 	struct counts counts;
+	atomic_u32 failed; /* 0, or EIO after the disk has failed: nothing is done any more */
 
-	/* from here on: what the open has set and nobody changes */
+	/* Set when the store is opened, and never changed. */
 	char *queue;
-	uint64_t lease_us, timeout_ns;
+	int64_t lease_us;
+	uint64_t timeout_ns;
 	uint32_t attempts_max, data_max;
 	char boot[40]; /* identifies the machine's present boot */
+	uint32_t frame_bytes;
 	struct clock wall, since_boot;
 	struct files files;
 
-	/* From here on: what the leader uses, the one thread at a time that uses the connection. */
+	/* Only the leader uses these, the one thread at a time that has the connection. */
 	struct statements statements;
-	/*
-	 * how far CLOCK_REALTIME was ahead of CLOCK_BOOTTIME when that was last stored in
-	 * timerhub_clock
-	 */
-	int64_t offset_us;
+	bool has_turn;     /* it holds the lock by which writers queue */
+	uint64_t commits;  /* how many transactions it has made */
+	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
-	/* The queue of changes and looks that wait to be done. */
 	struct {
 		struct lock lock;
 		struct work *first, **last;
 		bool is_led;
-		unsigned submits; /* submits that are in flight, or completed and not taken */
 	} queue_of_work;
 
 	/*
-	 * Syncs. One thread at a time syncs, and it hands out the completions of its batch before
-	 * the next one syncs.
+	 * The thread that syncs the WAL holds the lock until it has answered all changes that the
+	 * sync covers. So completions come in the order of the transactions.
 	 */
 	struct {
 		struct lock lock;
-		uint64_t commits; /* how many commits are on stable storage */
+		uint64_t commits; /* how many of the leader's transactions are on stable storage */
 		struct work *completed, **last_completed;
+		atomic_u32 submits; /* that are in flight, or completed and not taken */
 		int fd;
 		bool is_rung;
 	} synced;
-	uint64_t commits;  /* how many commits the leader has made */
-	atomic_u32 failed; /* 0, or EIO if the disk has failed and nothing is done any more */
 
+	/*
+	 * What threads in timerhub_store_take() sleep on while nothing is due. One of them watches:
+	 * it sleeps on epoll_fd, which becomes readable because of a commit by anybody, a due time
+	 * or the end of a lease. The others sleep on the futex `is_taken`, until one of them may
+	 * watch.
+	 */
 	struct {
-		struct lock lock;
-		struct taker *first, **last; /* the takers that wait */
-		struct taker *watcher;       /* the one of these that sleeps on the descriptor */
-		unsigned inside;
+		atomic_u32 takes;      /* threads that are in a take */
+		atomic_u32 is_taken;   /* 1: some taker watches */
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
-		/* if inotify_fd is -1, takers look at the database every 20 ms */
+		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd due, again;
-		/* this and what follows belong to the watcher: when the next task is due */
-		int64_t next_due_us;
-		uint64_t held_since_ns, looked_ns, look_took_ns;
-	} takers;
+		/* Only the thread that watches uses these. */
+		bool has_files;         /* inotify watches the files */
+		int64_t next_due_us;    /* the time to which `due` is set */
+		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
+		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
+	} watch;
 
-	/* The store's own thread. */
+	/*
+	 * The store's own thread, the keeper, checkpoints the WAL and makes the changes of submits.
+	 */
 	struct {
 		struct eventcount work;
-		atomic_u32 leads, quits;
-		atomic_u32 rests;  /* it sleeps until it is woken, because all is checkpointed */
-		atomic_u32 hinted; /* it was woken for a checkpoint */
-		bool is_started;
-		uint32_t frame_bytes;
+		atomic_u32 quits;
 		pthread_t thread;
 		sqlite3 *db;
 		atomic_u64 wal_bytes; /* bytes of valid frames in the WAL at the last commit */
 		atomic_u64 checkpointed_bytes; /* bytes of these when the last checkpoint began */
+		atomic_u64 wakes_bytes;  /* a commit wakes the thread if wal_bytes is no less */
 		atomic_u32 is_held_back; /* a reader kept the last checkpoint from copying all */
 	} keeper;
 };
 
-/*
- * Returns the time in whole microseconds, cut off, so that a task whose due time is rounded up is
- * never early.
- */
+/* Returns the time in whole us, rounded down, so that no task comes before its time. */
 static inline int64_t store_now_us(const struct clock *clock)
 {
 	return (int64_t)(clock_now_ns(clock) / 1000);
@@ -124,23 +158,165 @@ static inline int64_t store_us(uint64_t ns)
 	return (int64_t)(ns / 1000 + (ns % 1000 != 0));
 }
 
-static inline void store_count_time(atomic_u64 *buckets, uint64_t ns)
+/* Limits a lease to 292 years, because its end must fit into 64 bits of ns. */
+static inline int64_t store_lease_us(uint64_t lease_ns)
 {
-	(void)u64_fetch_add_relaxed(&buckets[histogram_bucket(ns)], 1);
+	return store_us(lease_ns < INT64_MAX ? lease_ns : INT64_MAX);
 }
 
-/* Returns whether the disk has less room than puts may use. */
-static inline bool store_disk_is_low(const struct timerhub_store *store)
+static inline void store_count(atomic_u64 *counter, uint64_t more)
 {
-	/* relaxed: a hint from the last commit */
-	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
+	(void)u64_fetch_add_relaxed(counter, more);
 }
 
 static inline int store_check(const struct timerhub_store *store)
 {
-	if (!store)
-		return -EINVAL;
-	return fork_check_result(&store->fork_check);
+	return store ? fork_check_result(&store->fork_check) : -EINVAL;
 }
+
+static inline bool store_has_failed(const struct timerhub_store *store)
+{
+	/* relaxed: a thread that does not see it yet gets an error of the disk itself */
+	return u32_load_relaxed(&store->failed) != 0;
+}
+
+/* ---- files.c ---- */
+
+/* Opens the files. `path` is SQLite's full name of the database, whose -wal and -shm exist. */
+int files_open(struct files *files, const char *path);
+void files_close(struct files *files);
+
+/*
+ * Returns whether the three files still have their names. If one was removed, SQLite would go on
+ * writing to it, and what was committed would be lost.
+ */
+bool files_are_there(const struct files *files);
+/* Returns whether `database` names the store's database. */
+bool files_are_of(const struct files *files, const char *database);
+
+/*
+ * Returns whether another handle, in this process or another, has the turn to write or waits for
+ * it. Handles take turns, so that each can write within a bounded time.
+ */
+bool files_have_queue(const struct files *files);
+
+/*
+ * Waits for the turn to write until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller
+ * has it. He may also write without it, because only SQLite's own lock excludes other writers.
+ */
+bool files_take_turn(const struct files *files, uint64_t deadline_ns);
+void files_give_turn(const struct files *files);
+
+/* Returns whether any connection, in this process or another, holds the WAL's write lock. */
+bool files_is_writing(const struct files *files);
+
+/* Returns the pid of a process that holds one of the WAL's read locks, or 0. */
+int files_reader(const struct files *files);
+
+/*
+ * Lengthens the WAL by zeros, which are no valid frames, and the -shm as SQLite needs it for such a
+ * WAL. A sync of later frames is faster then, and tasks can be ended on a full disk. The caller
+ * holds the write lock.
+ */
+void files_make_room(const struct files *files, uint32_t frame_bytes);
+bool files_have_room(const struct files *files);
+uint64_t files_wal_bytes(const struct files *files);
+
+/* Returns whether the disk is so full that puts are refused. The WAL uses `wal_bytes`. */
+bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
+
+/* Sleeps, and is no cancellation point. */
+void files_nap(uint64_t ns);
+
+static inline bool store_disk_is_low(const struct timerhub_store *store)
+{
+	/* relaxed: it need not be the latest length */
+	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
+}
+
+/* ---- change.c ---- */
+
+/* Checks what can be checked without the database. Returns 0 or a negative errno. */
+int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
+
+/*
+ * Checks changes that are to be made together. Sets the `result` of each, of which at most one is
+ * an error, and returns that.
+ */
+int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
+                  unsigned count);
+
+/* Returns whether a change that was asked for at `now_us` makes its task due at that time. */
+bool change_is_due(const struct timerhub_store_change *change, int64_t now_us);
+
+bool changes_have_put(const struct timerhub_store_change *changes, unsigned count);
+
+/*
+ * Makes changes in a transaction that is open, all or none. Sets the `result` of each, and the ids
+ * of puts. After an error, SQLite may have ended the whole transaction.
+ */
+int changes_make(const struct timerhub_store *store, struct statements *statements, int64_t now_us,
+                 struct timerhub_store_change *changes, unsigned count);
+
+/* ---- deliver.c, called by the leader ---- */
+
+/*
+ * Stores when the next task becomes due and the next lease ends. Returns 1 if a transaction would
+ * find something to do now, 0 if not, or a negative errno.
+ */
+int deliver_look(struct timerhub_store *store, struct look *ret);
+
+/*
+ * Ends the leases that are over, and acts on a wall clock that was set. Returns 0 or a negative
+ * errno.
+ */
+int deliver_begin(struct timerhub_store *store);
+
+/*
+ * Stores due tasks where a work item wants them, and how many in its result. Returns 0 or a
+ * negative errno.
+ */
+int deliver_serve(struct timerhub_store *store, struct work *take);
+
+/* Frees the tasks of a work item whose transaction has failed. */
+void deliver_undo(struct work *take);
+
+/* Counts the tasks that a work item has taken, when its transaction has been committed. */
+void deliver_count(struct timerhub_store *store, const struct work *take);
+
+/* Ends the leases of an earlier boot of the machine. Returns 0 or a negative errno. */
+int deliver_open(struct timerhub_store *store);
+
+/* ---- writer.c ---- */
+
+/*
+ * Does a work item, or waits until another thread has done it. Returns its result, or -EAGAIN if it
+ * could not begin before its deadline.
+ */
+int writer_do(struct timerhub_store *store, struct work *work);
+
+/* Queues changes and returns at once. When they are made, synced.completed has them. */
+void writer_submit(struct timerhub_store *store, struct work *work);
+
+/* Begins a transaction with the write lock. Returns 0, -EAGAIN at the deadline, or an error. */
+int writer_begin(struct timerhub_store *store, uint64_t deadline_ns);
+
+/* Commits the transaction, or rolls it back if `result` is an error. Returns 0 or the error. */
+int writer_end(struct timerhub_store *store, int result);
+
+/* Syncs the WAL, so that all that was committed before the call is on stable storage. */
+int writer_sync_all(struct timerhub_store *store);
+
+/*
+ * Makes every change and take return -EIO from now on, because if a sync has failed, the success of
+ * a later one proves nothing.
+ */
+void store_fail(struct timerhub_store *store);
+
+/* The function of the store's own thread, which ends when `quits` is set and no submit waits. */
+void *keeper_main(void *store);
+
+/* Notes the length of the WAL after a commit. It is a hook for sqlite3_wal_hook(). */
+int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages);
 
 #endif

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes. One taker watches: it sleeps on a descriptor that tells of commits by anybody, of the next
- * due time, and of the end of a lease. The others sleep on a futex; the leader of any transaction
- * hands out what is due to all of them. When the watcher returns, another takes its place.
+ * Takes. A take asks the leader for what is due. If there is nothing, one of the takers that wait
+ * becomes the watcher: it sleeps on a descriptor that tells of commits by anybody, of the next due
+ * time, and of the end of a lease. When it returns, the next one takes its place.
  *
  * No commit is missed. A writer takes the WAL's write lock, writes frames, of which the last is
  * written just before the commit is visible, and gives the lock back. The watcher reads the inotify
- * queue empty, asks whether the lock is held, and then looks:
+ * queue empty, asks whether the lock is held, and then lets the leader look at the database:
  *
  * - If the last frame is written after the queue was read, its event ends the sleep.
  * - Else, if the lock was held when the watcher asked, it looks again soon, until it is not.
- * - Else the commit was visible before the watcher looked.
+ * - Else the commit was visible before the look.
  *
- * A process that commits thousands of times a second to the same database would wake the watcher
- * each time, so it sleeps without looking for a multiple of the time that its last look took.
- *
- * Labels: see takers.c.
+ * Labels:
+ * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
+ * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
  */
 #include <limits.h>
 #include <poll.h>
@@ -26,21 +25,33 @@
 #include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/invariant.h"
-#include "store/takers.h"
-#include "store/writer.h"
+#include "store/store.h"
 
-#define POLL_US 20000 /* how often takers look at the database without inotify */
+#define POLL_US 20000 /* how often takers look at the database if inotify was refused */
+/*
+ * While somebody holds the write lock, the taker that watches looks at the database again after a
+ * quarter of the time that the lock has been held, within these limits.
+ */
 #define HELD_MIN_US 100
 #define HELD_MAX_US 1000000
 /*
- * a pause is so many times as long as a look, so that looks because of others' commits cost 4% of a
- * processor
+ * A process that commits thousands of times a second to the same database would wake the taker that
+ * watches each time. So that taker pauses for so many times as long as its last look at the
+ * database took, which costs 4% of a processor at most.
  */
 #define GAP_LOOKS 25
 #define GAP_MIN_NS UINT64_C(1000000)
 #define GAP_MAX_NS UINT64_C(5000000)
+/* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
+#define REST_NS UINT64_C(10000000)
+#define UNPAUSED_LOOKS 16
+/* A take with timeout 0 waits so long for a transaction that is just being made. */
+#define LOOK_WAITS_NS UINT64_C(50000000)
 
-/* ---- sleeping ---- */
+static uint64_t u64_least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 static void sleep_on(int fd, uint64_t left_ns)
 {
@@ -61,331 +72,240 @@ static uint64_t left_ns(uint64_t deadline_ns)
 
 static bool is_stopped(const struct timerhub_store *store)
 {
-	/* relaxed: the bell's clear comes after its ring, and the kernel orders them */
-	return u64_load_relaxed(&store->takers.stopped_us) != UINT64_MAX;
+	/*
+	 * relaxed: a stop rings the bell after it stores this, and whoever clears the bell asks
+	 * after that
+	 */
+	return u64_load_relaxed(&store->watch.stopped_us) != UINT64_MAX;
 }
 
-/* Makes the descriptor unreadable. Whatever comes after this makes it readable again. */
+/* What a call of timerhub_store_take() keeps on its stack. */
+struct taker {
+	struct work work; /* what the leader is asked to do, again and again */
+	uint64_t deadline_ns;
+	bool is_unsure; /* the write lock did not come in time, so something may be due */
+};
+
+/*
+ * Takes what is due now. Returns how many tasks, 0 if there is none or the write lock did not come
+ * in time, -ESHUTDOWN if the store is stopped and all that was due then is taken, or another error.
+ */
+static int take_once(struct timerhub_store *store, struct taker *taker)
+{
+	/* asked before the look, which then finds all that was due when the store was stopped */
+	bool stopped = is_stopped(store);
+	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
+	int result;
+
+	taker->work.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns;
+	result = writer_do(store, &taker->work);
+	/* a full disk may have room later, so the take goes on waiting */
+	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
+	if (stopped && (result == 0 || result == -ENOSPC))
+		return -ESHUTDOWN;
+	return taker->is_unsure ? 0 : result;
+}
+
+/* ---- the watcher ---- */
+
+/*
+ * Makes inotify report each write to the -wal and the removal of each file. The first taker that
+ * waits does this, because such events cost time in every write, which a process that only puts
+ * should not pay.
+ */
+static void watch_files(struct timerhub_store *store)
+{
+	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
+	int fd = store->watch.inotify_fd;
+
+	store->watch.has_files = true;
+	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
+		/* relaxed: only the taker that watches acts on it */
+		u32_store_relaxed(&store->watch.is_polling, 1);
+}
+
+/*
+ * Makes the descriptor that takers poll unreadable. Whatever happens from now on makes it readable.
+ */
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 
-	while (store->takers.inotify_fd >= 0 &&
-	       read(store->takers.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
+	if (!store->watch.has_files)
+		watch_files(store);
+	while (store->watch.inotify_fd >= 0 &&
+	       read(store->watch.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
 		;
-	bell_clear(store->takers.bell);
-	/* after the clear, because a stop or failure before it has rung for the last time */
+	bell_clear(store->watch.bell);
+	/* a stop or failure has rung the bell once and never rings it again */
 	if (is_stopped(store) || store_has_failed(store))
-		bell_ring(store->takers.bell);
+		bell_ring(store->watch.bell);
 }
 
-/* Returns in how many us to look again because a writer was at work, or INT64_MAX if none was. */
+/*
+ * Returns in how many us to look at the database again because somebody is writing to it, or
+ * INT64_MAX if nobody is.
+ */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
 	uint64_t now_ns = clock_monotonic_ns(), us;
 
 	if (!files_is_writing(&store->files)) {
-		store->takers.held_since_ns = 0;
+		store->watch.held_since_ns = 0;
 		return INT64_MAX;
 	}
-	if (store->takers.held_since_ns == 0)
-		store->takers.held_since_ns = now_ns;
-	us = (now_ns - store->takers.held_since_ns) / 4000;
-	us = us > HELD_MIN_US ? us : HELD_MIN_US;
-	return (int64_t)(us < HELD_MAX_US ? us : HELD_MAX_US);
+	if (store->watch.held_since_ns == 0)
+		store->watch.held_since_ns = now_ns;
+	us = (now_ns - store->watch.held_since_ns) / 4000;
+	return us < HELD_MIN_US ? HELD_MIN_US : (int64_t)u64_least(us, HELD_MAX_US);
 }
 
-/* Sets a timer; INT64_MAX is never. A timer that has expired becomes unreadable. */
-static void arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t at_us)
+/* Sets a timer to `at_us`; INT64_MAX is never. A timer that has expired becomes unreadable. */
+static void watch_arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t at_us)
 {
 	uint64_t at_ns = at_us > INT64_MAX / 1000 ? UINT64_MAX : (uint64_t)at_us * 1000;
 
-	/* the clock was set, perhaps since the look, so look again */
+	/* the wall clock was set, perhaps since the leader looked, so look once more */
 	if (deadline_fd_set(timer, at_ns) == -ECANCELED)
-		bell_ring(store->takers.bell);
-}
-
-/* Sets the timers to what the look has found. In `again_us` a look is needed anyway. */
-static void watch_arm(struct timerhub_store *store, const struct look *look, int64_t again_us)
-{
-	int64_t at_us = look->lease_us;
-
-	if (store->takers.inotify_fd < 0 && again_us > POLL_US)
-		again_us = POLL_US;
-	if (again_us != INT64_MAX) {
-		again_us += store_now_us(&store->since_boot);
-		at_us = again_us < at_us ? again_us : at_us;
-	}
-	arm(store, &store->takers.due, look->due_us);
-	arm(store, &store->takers.again, at_us);
-	store->takers.next_due_us = look->due_us;
-}
-
-/* ---- the watcher ---- */
-
-/* After so long a sleep, so many looks at a commit that has not ended come without a pause. */
-#define REST_NS UINT64_C(10000000)
-#define UNPAUSED_LOOKS 16
-
-/* How long a take that does not wait lets a transaction go on that is just being made. */
-#define LOOK_WAITS_NS UINT64_C(50000000)
-
-/*
- * Lets the leader look at the database. It hands out what is due to all takers that wait, this one
- * among them.
- */
-static int watch_look(struct timerhub_store *store, uint64_t deadline_ns, struct look *ret)
-{
-	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
-	struct work work = {
-		.kind = WORK_LOOK,
-		.deadline_ns = deadline_ns > least_ns ? deadline_ns : least_ns,
-		.look = { .due_us = 1,
-		          /* what it has found if it gives up: something may be due */
-		          .lease_us = INT64_MAX },
-	};
-	int result = writer_do(store, &work);
-
-	*ret = work.look;
-	/* a disk without room for the take is waited for, like another writer, until a stop */
-	if (result == -ENOSPC)
-		return is_stopped(store) ? -ESHUTDOWN : -EAGAIN;
-	return result;
-}
-
-static bool is_answered(struct taker *taker)
-{
-	return u32_load_acquire(&taker->state) == TAKER_ANSWERED; /* [taker] */
+		bell_ring(store->watch.bell);
 }
 
 /*
- * Pauses before the next look, so that others' commits do not cost more than they may. Only a stop,
- * an answer or the deadline ends the pause early.
+ * Takes what is due. If nothing is, prepares the descriptor to become readable for whatever happens
+ * from now on. Returns as take_once().
  */
-static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
-{
-	uint64_t gap_ns = store->takers.look_took_ns * GAP_LOOKS, until_ns, sleep_ns;
-	int64_t due_in_us = store->takers.next_due_us - store_now_us(&store->wall);
-
-	gap_ns = gap_ns > GAP_MIN_NS ? gap_ns : GAP_MIN_NS;
-	until_ns = store->takers.looked_ns + (gap_ns < GAP_MAX_NS ? gap_ns : GAP_MAX_NS);
-	sleep_ns = left_ns(until_ns < deadline_ns ? until_ns : deadline_ns);
-	if (due_in_us < (int64_t)(GAP_MAX_NS / 1000) && sleep_ns / 1000 > (uint64_t)due_in_us)
-		sleep_ns = due_in_us > 0 ? (uint64_t)due_in_us * 1000 : 0;
-	if (sleep_ns > 0)
-		sleep_on(store->takers.bell, sleep_ns);
-}
-
-/*
- * Makes sure that the descriptor becomes readable for whatever comes from now on. Returns 0 if the
- * taker may sleep on it, 1 if it has been answered, or a negative errno.
- */
-static int watch_once(struct timerhub_store *store, struct taker *taker, uint64_t deadline_ns)
+static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
 	uint64_t began_ns = clock_monotonic_ns();
-	struct look look;
-	int64_t again_us;
+	struct look *look = &taker->work.look;
+	int64_t now_us, boot_us, again_us;
 	int result;
 
 	watch_clear(store);
 	again_us = watch_held_us(store);
 	if (!files_are_there(&store->files))
 		store_fail(store);
-	result = watch_look(store, deadline_ns, &look);
-	if (is_answered(taker))
-		return 1;
-	if (result < 0 && result != -EAGAIN)
+	result = take_once(store, taker);
+	if (result != 0)
 		return result;
-	/*
-	 * something was due, but the write lock did not come in time, or other takers were faster
-	 */
-	if (result < 0 || look.due_us <= store_now_us(&store->wall) ||
-	    look.lease_us <= store_now_us(&store->since_boot)) {
-		look.due_us = look.due_us <= store_now_us(&store->wall) ? INT64_MAX : look.due_us;
-		look.lease_us = INT64_MAX;
-		again_us = again_us < HELD_MIN_US ? again_us : HELD_MIN_US;
+	now_us = store_now_us(&store->wall);
+	boot_us = store_now_us(&store->since_boot);
+	/* a task that is due but was not to be had would make the timers expire at once */
+	if (taker->is_unsure || look->due_us <= now_us || look->lease_us <= boot_us) {
+		if (taker->is_unsure || look->due_us <= now_us)
+			look->due_us = INT64_MAX;
+		look->lease_us = INT64_MAX;
+		again_us = HELD_MIN_US;
 	}
-	if (is_stopped(store))
-		return result < 0 ? result : -ESHUTDOWN;
-	watch_arm(store, &look, again_us);
-	store->takers.looked_ns = clock_monotonic_ns();
-	store->takers.look_took_ns = store->takers.looked_ns - began_ns;
+	/* relaxed: see watch_files() */
+	if (u32_load_relaxed(&store->watch.is_polling) != 0 && again_us > POLL_US)
+		again_us = POLL_US;
+	if (again_us != INT64_MAX && boot_us + again_us < look->lease_us)
+		look->lease_us = boot_us + again_us;
+	watch_arm(store, &store->watch.due, look->due_us);
+	watch_arm(store, &store->watch.again, look->lease_us);
+	store->watch.next_due_us = look->due_us;
+	store->watch.looked_ns = clock_monotonic_ns();
+	store->watch.look_took_ns = store->watch.looked_ns - began_ns;
 	return 0;
 }
 
-/* Sleeps until the descriptor is readable. Returns whether the taker had a rest. */
-static bool watch_sleep(struct timerhub_store *store, uint64_t deadline_ns)
+/*
+ * Pauses before the next look at the database, so that the commits of others do not cost too much.
+ * The bell, a due time and the caller's deadline end the pause early.
+ */
+static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
-	uint64_t began_ns = clock_monotonic_ns();
+	uint64_t gap_ns = store->watch.look_took_ns * GAP_LOOKS, sleep_ns;
+	int64_t due_in_us = store->watch.next_due_us - store_now_us(&store->wall);
 
-	sleep_on(store->takers.epoll_fd, left_ns(deadline_ns));
-	return clock_monotonic_ns() - began_ns > REST_NS;
+	gap_ns = u64_least(gap_ns > GAP_MIN_NS ? gap_ns : GAP_MIN_NS, GAP_MAX_NS);
+	sleep_ns = left_ns(u64_least(store->watch.looked_ns + gap_ns, deadline_ns));
+	if (due_in_us < (int64_t)(GAP_MAX_NS / 1000))
+		sleep_ns = u64_least(sleep_ns, due_in_us > 0 ? (uint64_t)due_in_us * 1000 : 0);
+	if (sleep_ns > 0)
+		sleep_on(store->watch.bell, sleep_ns);
 }
 
-/*
- * Watches until the taker is answered or its time is over, which is 0, or returns a negative errno.
- */
-static int watch(struct timerhub_store *store, struct taker *taker, uint64_t deadline_ns)
+/* Sleeps and takes until there are tasks or the time is over. Returns as take_once(). */
+static int watch(struct timerhub_store *store, struct taker *taker)
 {
 	unsigned unpaused = 0;
-	struct look look;
-	/*
-	 * look first: under load something is usually due, and the descriptor need not be touched
-	 */
-	int result = watch_look(store, deadline_ns, &look);
+	int result;
 
-	if (result == -EAGAIN)
-		result = 0;
-	while (!is_answered(taker) && result == 0) {
-		result = watch_once(store, taker, deadline_ns);
-		if (result != 0 || left_ns(deadline_ns) == 0)
-			break;
-		if (watch_sleep(store, deadline_ns))
+	while ((result = watch_once(store, taker)) == 0 && left_ns(taker->deadline_ns) > 0) {
+		uint64_t began_ns = clock_monotonic_ns();
+
+		sleep_on(store->watch.epoll_fd, left_ns(taker->deadline_ns));
+		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
-		if (is_answered(taker) || left_ns(deadline_ns) == 0)
-			continue;
 		/*
-		 * The first event after a rest comes before the commit has ended. A pause would
-		 * make its task late, so there is none while somebody still writes.
+		 * The first event after a rest comes before its commit has ended. A pause would
+		 * make the task late, so there is none while somebody still writes.
 		 */
-		if (store->takers.held_since_ns != 0 && unpaused > 0)
+		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
 		else
-			watch_pause(store, deadline_ns);
+			watch_pause(store, taker->deadline_ns);
 	}
-	return result == -EAGAIN || result > 0 ? 0 : result;
+	return result;
 }
 
-/* ---- the list ---- */
+/* ---- the calls ---- */
 
-/* Puts a taker into the list. Returns true if it is to be the watcher. */
-static bool taker_enter(struct timerhub_store *store, struct taker *taker)
+static int take_run(struct timerhub_store *store, struct taker *taker)
 {
-	bool watches;
+	/* often a task is due, and then the descriptor need not be touched */
+	int result = take_once(store, taker);
 
-	lock_take(&store->takers.lock);
-	store->takers.inside++;
-	*store->takers.last = taker;
-	store->takers.last = &taker->next;
-	watches = !store->takers.watcher;
-	if (watches)
-		store->takers.watcher = taker;
-	lock_give(&store->takers.lock);
-	return watches;
-}
+	while (result == 0) {
+		uint32_t nobody = 0;
 
-static void taker_remove(struct timerhub_store *store, struct taker *taker)
-{
-	struct taker **place = &store->takers.first;
-
-	while (*place != taker) {
-		invariant(*place); /* it is in the list, since no leader has it */
-		place = &(*place)->next;
-	}
-	*place = taker->next;
-	if (!*place)
-		store->takers.last = place;
-}
-
-/*
- * Takes a taker whose time is over out of the list, unless the leader has it and will answer it
- * soon. Called with the lock.
- */
-static void taker_give_up(struct timerhub_store *store, struct taker *taker)
-{
-	/* relaxed: an answer is stored under the lock */
-	if (u32_load_relaxed(&taker->state) == TAKER_ANSWERED)
-		return;
-	taker->is_late = true;
-	if (taker->is_at_leader)
-		return;
-	taker_remove(store, taker);
-	u32_store_relaxed(&taker->state, TAKER_ANSWERED); /* relaxed: only this thread reads it */
-}
-
-static void taker_leave(struct timerhub_store *store, struct taker *taker)
-{
-	lock_take(&store->takers.lock);
-	taker_give_up(store, taker);
-	if (store->takers.watcher == taker) {
-		store->takers.watcher = NULL;
-		takers_choose_watcher(store);
-	}
-	lock_give(&store->takers.lock);
-	for (;;) {
-		uint32_t state = u32_load_acquire(&taker->state); /* [taker] */
-
-		if (state == TAKER_ANSWERED)
+		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
+			result = watch(store, taker);
+			/* it has cleared the descriptor without setting the timers then */
+			if (result != 0)
+				bell_ring(store->watch.bell);
+			u32_store_release(&store->watch.is_taken, 0); /* [watch] */
+			futex_wake(&store->watch.is_taken, 1);
 			break;
-		futex_wait(&taker->state, state, UINT64_MAX);
+		}
+		if (left_ns(taker->deadline_ns) == 0)
+			break;
+		futex_wait(&store->watch.is_taken, 1, left_ns(taker->deadline_ns));
 	}
-	lock_take(&store->takers.lock);
-	invariant(store->takers.inside > 0 && store->takers.watcher != taker);
-	store->takers.inside--;
-	lock_give(&store->takers.lock);
-}
-
-/*
- * Waits until a taker is answered, its time is over, or it is to be the watcher. Returns true in
- * the last case.
- */
-static bool taker_await(struct taker *taker, uint64_t deadline_ns)
-{
-	for (;;) {
-		uint32_t state = u32_load_acquire(&taker->state); /* [taker] */
-		uint64_t left = left_ns(deadline_ns);
-
-		if (state != TAKER_WAITS)
-			return state == TAKER_WATCHES;
-		if (left == 0)
-			return false;
-		futex_wait(&taker->state, TAKER_WAITS, left);
-	}
-}
-
-static int take_run(struct timerhub_store *store, struct taker *taker, uint64_t deadline_ns)
-{
-	bool watches = taker_enter(store, taker);
-	struct look look;
-	int result = 0;
-
-	if (!watches && left_ns(deadline_ns) == 0)
-		result = watch_look(store, deadline_ns, &look);
-	else if (!watches)
-		watches = taker_await(taker, deadline_ns);
-	if (watches)
-		result = watch(store, taker, deadline_ns);
-	taker_leave(store, taker);
-	if (taker->result != 0)
-		return taker->result;
-	if (result == 0 && !watches && is_stopped(store))
-		return -ESHUTDOWN;
-	return result == -EAGAIN ? 0 : result;
+	return result;
 }
 
 int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task *tasks,
                         unsigned max, uint64_t timeout_ns)
 {
 	CANCELLATION_HELD;
-	struct taker taker = { .tasks = tasks, .max = max };
 	uint64_t now_ns = clock_monotonic_ns();
+	struct taker taker = {
+		.work = { .kind = WORK_TAKE, .tasks = tasks, .count = max },
+		.deadline_ns = timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX,
+	};
 	int result = store_check(store);
 
 	if (!store || !tasks || max == 0 || max > INT_MAX)
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	if (store_has_failed(store))
-		return -EIO;
-	return take_run(store, &taker,
-	                timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX);
+	/* relaxed: no thread may call close while this call begins */
+	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
+	result = take_run(store, &taker);
+	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
+	return result;
 }
 
 int timerhub_store_fd(struct timerhub_store *store)
 {
 	int result = store_check(store);
 
-	return result < 0 ? result : store->takers.epoll_fd;
+	return result < 0 ? result : store->watch.epoll_fd;
 }
 
 void timerhub_store_stop(struct timerhub_store *store)
@@ -394,9 +314,12 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/* relaxed: the bell's ring orders it; the first stop counts */
-	(void)u64_cas_relaxed(&store->takers.stopped_us, &never,
+	/* Only the first stop counts. Relaxed, because the bell publishes it. */
+	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
-	/* each taker that waits becomes the watcher in turn, and looks a last time */
-	bell_ring(store->takers.bell);
+	/*
+	 * This wakes one thread that waits in timerhub_store_take(). It looks a last time, and then
+	 * wakes the next one.
+	 */
+	bell_ring(store->watch.bell);
 }

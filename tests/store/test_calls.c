@@ -2,9 +2,11 @@
 /* Each call and each of its errors, on a real database. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -650,7 +652,7 @@ STORE_TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 
 STORE_TEST(file_that_may_not_be_written_is_told, 60)
 {
-	char folder[sizeof(database)];
+	char folder[sizeof(database)], other[sizeof(database) + 8];
 	pid_t child;
 
 	timerhub_store_close(store);
@@ -658,10 +660,21 @@ STORE_TEST(file_that_may_not_be_written_is_told, 60)
 	expect_eq(chmod(database, 0444), 0);
 	*strrchr(strcpy(folder, database), '/') = '\0';
 	expect_eq(chmod(folder, 0755), 0);
+	(void)snprintf(other, sizeof(other), "%s-new", database);
 	child = fork(); /* nobody has the file open */
 	if (child == 0) {
+		/* only root can make the folder read-only, for this process alone */
+		if (unshare(CLONE_NEWNS) == 0 &&
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		    mount(folder, folder, NULL, MS_BIND, NULL) == 0 &&
+		    mount(NULL, folder, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0) {
+			expect_eq(opens(database), -EROFS);
+			expect_eq(opens(other), -EROFS);
+			expect_eq(umount(folder), 0);
+		}
 		expect(geteuid() != 0 || setuid(65534) == 0);
 		expect_eq(opens(database), -EACCES);
+		expect_eq(opens(other), -EACCES);
 		_exit(0);
 	}
 	child_ends_well(child);

@@ -38,7 +38,7 @@ HOMES = {
     "sys/mman.h": {"base/memory.c", "base/fork_check.c"},
     "sys/sdt.h": {"base/probe.h"},
     "sys/socket.h": {"relay/wire.c"},
-    "sqlite3.h": {"store/error.c", "store/error.h", "store/schema.h", "store/statements.h"},
+    "sqlite3.h": {"store/sql.h"},
     "sys/timerfd.h": {"base/deadline_fd.c"},
     "time.h": {"base/clock.h"},
     "timerhub.h": {"base/counter_board.h", "base/slow_table.h", "base/thread_cell.h",

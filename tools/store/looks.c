@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <metrics/openmetrics.h>
-#include <store/schema.h>
+#include <store/sql.h>
 #include <when.h>
 
 #include "tool.h"

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that the store asks of SQLite by SQL. Programs in any language insert into
+ * timerhub_tasks, so constraints and triggers protect what the library relies on. There is one
+ * table, because its indexes follow every change by themselves. A second table would need triggers,
+ * which SQLite does not run for the row that INSERT OR REPLACE removes.
+ *
+ * `data` is the last column, so that none of the others lies on its overflow pages.
+ */
+#include "store/sql.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* ---- errors ---- */
+
+int error_of(sqlite3 *db)
+{
+	/* a statement of the library compiles unless the tables are not as it made them */
+	static const int errors[] = {
+		[SQLITE_ERROR] = EBADMSG,       [SQLITE_SCHEMA] = EBADMSG,
+		[SQLITE_CORRUPT] = EBADMSG,     [SQLITE_NOTADB] = EBADMSG,
+		[SQLITE_FORMAT] = EBADMSG,      [SQLITE_BUSY] = EBUSY,
+		[SQLITE_LOCKED] = EBUSY,        [SQLITE_PROTOCOL] = EBUSY,
+		[SQLITE_FULL] = ENOSPC,         [SQLITE_READONLY] = EROFS,
+		[SQLITE_PERM] = EACCES,         [SQLITE_AUTH] = EACCES,
+		[SQLITE_NOMEM] = ENOMEM,        [SQLITE_CONSTRAINT] = EINVAL,
+		[SQLITE_MISMATCH] = EINVAL,     [SQLITE_TOOBIG] = EMSGSIZE,
+		[SQLITE_INTERRUPT] = ECANCELED,
+	};
+	int full = sqlite3_extended_errcode(db), number = sqlite3_system_errno(db);
+	unsigned code = (unsigned)full & 0xff;
+
+	if (code == SQLITE_CANTOPEN)
+		return number > 0 ? -number : -ENOENT;
+	/* SQLITE_IOERR does not always mean that the disk is broken */
+	if (full == SQLITE_IOERR_NOMEM)
+		return -ENOMEM;
+	if (full == SQLITE_IOERR_SHMSIZE || /* its errno is lost */
+	    ((full == SQLITE_IOERR_WRITE || full == SQLITE_IOERR_TRUNCATE) &&
+	     (number == ENOSPC || number == EDQUOT || number == EFBIG)))
+		return -ENOSPC;
+	return code < sizeof(errors) / sizeof(*errors) && errors[code] != 0 ? -errors[code] : -EIO;
+}
+
+int run_sql(sqlite3 *db, const char *text)
+{
+	return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : error_of(db);
+}
+
+/* ---- the tables ---- */
+
+#define SCHEMA_VERSION 1
+#define CLAIM_NEXT "claim+1048576"       /* the next delivery, with the same attempts */
+#define CLAIM_ANEW "((claim>>20)+1)<<20" /* the next delivery, with 0 attempts */
+
+#define NOW_US "CAST((julianday('now')-2440587.5)*86400000000 AS INTEGER)"
+#define LEASE_END_US "lease-" LEASE_BASE "+(SELECT offset_us FROM timerhub_clock)"
+
+static const char schema[] =
+	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
+	" STRICT;"
+	"INSERT INTO main.timerhub_about VALUES(1,1);"
+	/* the boot in which the leases were made, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
+	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
+	"INSERT INTO main.timerhub_clock VALUES('',0);"
+	"CREATE TABLE main.timerhub_tasks("
+	"id INTEGER PRIMARY KEY AUTOINCREMENT CHECK(id>0),"
+	"queue TEXT NOT NULL DEFAULT '',"
+	"due_us INTEGER CONSTRAINT \"due_us is microseconds since 1970, from 10^15 to 10^16\""
+	" CHECK(due_us BETWEEN 1000000000000000 AND 10000000000000000),"
+	"key TEXT CONSTRAINT \"key has 1 to 255 bytes and no NUL\""
+	" CHECK(length(CAST(key AS BLOB)) BETWEEN 1 AND 255 AND instr(key,char(0))=0),"
+	"interval_us INTEGER CHECK(interval_us>0),"
+	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
+	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
+	"reason INTEGER,"
+	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
+	"UNIQUE(queue,key)) STRICT;"
+	/* each of these indexes has entries only for the tasks that are in its state */
+	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
+	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
+	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
+	"CREATE INDEX main.timerhub_periods ON timerhub_tasks(due_us) WHERE lease=" LEASE_BY_DONE
+	";"
+	/*
+	 * The library changes `claim` whenever it changes a task, so a trigger that finds it
+	 * unchanged sees an UPDATE by another program. NEW.id is not positive before an INSERT
+	 * without an id.
+	 */
+	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
+	" NEW.id<=(SELECT seq FROM sqlite_sequence WHERE name='timerhub_tasks')"
+	" BEGIN SELECT RAISE(ABORT,'the id was another task''s, leave it out'); END;"
+	"CREATE TRIGGER main.timerhub_same_id AFTER UPDATE OF id,rowid,oid,_rowid_"
+	" ON timerhub_tasks WHEN NEW.id<>OLD.id"
+	" BEGIN SELECT RAISE(ABORT,'a task keeps its id'); END;"
+	"CREATE TRIGGER main.timerhub_moved AFTER UPDATE OF due_us ON timerhub_tasks"
+	" WHEN NEW.claim=OLD.claim BEGIN UPDATE timerhub_tasks SET lease=" LEASE_WAITING
+	",reason=NULL,claim=" CLAIM_ANEW " WHERE id=NEW.id; END;"
+	"CREATE TRIGGER main.timerhub_edited AFTER UPDATE OF queue,key,data,interval_us"
+	" ON timerhub_tasks WHEN NEW.claim=OLD.claim BEGIN UPDATE timerhub_tasks"
+	" SET lease=iif(" IS_TAKEN "," LEASE_WAITING ",lease),claim=" CLAIM_NEXT
+	" WHERE id=NEW.id; END;"
+	"CREATE VIEW main.timerhub_list AS SELECT id,queue,key,"
+	"CASE WHEN lease=" LEASE_PARKED " THEN 'parked'"
+	" WHEN " IS_TAKEN " AND " LEASE_END_US ">" NOW_US " THEN 'taken'"
+	" WHEN due_us<=" NOW_US " THEN 'due' ELSE 'waiting' END AS state,"
+	"due_us,iif(" IS_TAKEN "," LEASE_END_US ",NULL) AS leased_until_us,"
+	"claim&524287 AS attempts,interval_us,reason,"
+	"coalesce(iif(typeof(data)='text',length(CAST(data AS BLOB)),length(data)),0) AS bytes"
+	" FROM timerhub_tasks;";
+
+static int schema_version(void *versions, int columns, char **texts, char **names)
+{
+	(void)names;
+	for (int i = 0; i < columns; i++)
+		((int *)versions)[i] = texts[i] ? atoi(texts[i]) : 0;
+	return 0;
+}
+
+/* Returns 1 if the tables are there, 0 if they must be made, or a negative errno. */
+static int schema_look(sqlite3 *db)
+{
+	int versions[2] = { 0, 0 }, code;
+
+	/* this does not compile if the table is missing; other errors come up when it is made */
+	code = sqlite3_exec(db, "SELECT version,min_version FROM main.timerhub_about",
+	                    schema_version, versions, NULL);
+	if (code == SQLITE_ERROR)
+		return 0;
+	if (code != SQLITE_OK || versions[0] <= 0)
+		return code != SQLITE_OK ? error_of(db) : -EBADMSG;
+	return versions[1] > SCHEMA_VERSION ? -EOPNOTSUPP : versions[0] >= SCHEMA_VERSION;
+}
+
+int schema_install(sqlite3 *db)
+{
+	bool alone = sqlite3_get_autocommit(db) != 0;
+	int result = schema_look(db);
+
+	if (result == 0)
+		result = run_sql(db, alone ? "BEGIN IMMEDIATE" : "SAVEPOINT timerhub_install");
+	else
+		return result < 0 ? result : 0;
+	if (result < 0)
+		return result;
+	/* another process may have made the tables since the last look */
+	result = schema_look(db);
+	if (result == 0)
+		result = run_sql(db, schema);
+	if (result >= 0)
+		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
+	/* SQLite rolls back by itself after an error of the disk */
+	if (result < 0 && !sqlite3_get_autocommit(db))
+		(void)run_sql(db, alone ? "ROLLBACK"
+		                        : "ROLLBACK TO timerhub_install;"
+		                          "RELEASE timerhub_install");
+	return result;
+}
+
+/* ---- the statements ---- */
+
+#define TASKS "main.timerhub_tasks"
+/* The task whose id is ?1, or if that is 0, whose key is ?3. */
+#define IS_NAMED                                                                                   \
+	" WHERE id=coalesce(nullif(?1,0),(SELECT id FROM " TASKS " WHERE queue=?2 AND key=?3))"    \
+	" AND (?2 IS NULL OR queue=?2)"
+/* ?7 is the value that `lease` has if a lease ends now. */
+#define NOBODY_HAS_IT " AND (lease<0 OR lease<=?7)"
+/* ?8 is the number of the delivery that a worker answers. */
+#define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
+
+/* SQLite uses a partial index only if the condition has the same text as in CREATE INDEX. */
+static const char *const statement_texts[STATEMENTS] = {
+	[DO_BEGIN] = "BEGIN IMMEDIATE",
+	[DO_COMMIT] = "COMMIT",
+	[DO_PUT] = "INSERT INTO " TASKS "(queue,due_us,key,interval_us,data) VALUES(?2,?4,?3,?5,?6)"
+		   " ON CONFLICT(queue,key) DO NOTHING",
+	[DO_REPLACE] = "UPDATE " TASKS " SET due_us=?4,interval_us=?5,data=?6,lease=" LEASE_WAITING
+		       ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
+	[DO_FIND] = "SELECT id FROM " TASKS IS_NAMED,
+	[DO_CANCEL] = "DELETE FROM " TASKS IS_NAMED NOBODY_HAS_IT,
+	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
+		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
+	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
+	/* a sum beyond 64 bits becomes a REAL, which is above the limit */
+	[DO_DONE_PERIOD] =
+		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
+		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
+	[DO_RETRY] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
+		     ",claim=" CLAIM_NEXT IS_CURRENT,
+	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
+		    ",claim=" CLAIM_NEXT IS_CURRENT,
+	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7" IS_CURRENT,
+	[DO_NEXT_DUE] = "SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
+			" AND due_us>0 ORDER BY due_us LIMIT 1",
+	[DO_NEXT_LEASE] = "SELECT min(lease) FROM " TASKS " WHERE queue=?2 AND " IS_TAKEN,
+	[DO_END_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
+			  " WHERE queue=?2 AND " IS_TAKEN " AND lease<=?7",
+	[DO_DUE] = "SELECT id,due_us,key,interval_us,claim,data FROM " TASKS
+		   " WHERE queue=?2 AND " IS_WAITING " AND due_us<=?4 ORDER BY due_us LIMIT 1",
+	[DO_TAKE] = "UPDATE " TASKS " SET lease=?7,claim=?8 WHERE id=?1",
+	[DO_MEND_PERIODS] =
+		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
+		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
+		" AND due_us>?4 AND due_us>?4+interval_us",
+	/* ?3, elsewhere the key, is the id of the machine's boot */
+	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
+	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
+			 "boot=coalesce(nullif(?3,''),boot)",
+	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
+			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
+	/* these list rows in the order of their index, from (?7, ?1) on */
+	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
+			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
+	[DO_COUNT_NEVER] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
+			   " AND due_us IS NULL AND id>?1 ORDER BY id LIMIT ?9",
+	[DO_COUNT_TAKEN] = "SELECT lease,id FROM " TASKS " WHERE queue=?2 AND " IS_TAKEN
+			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
+	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
+			    " AND id>?1 ORDER BY id LIMIT ?9",
+	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
+};
+
+static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
+{
+	if (number != 0)
+		(void)sqlite3_bind_int64(statement, at, number);
+	else
+		(void)sqlite3_bind_null(statement, at);
+}
+
+/*
+ * With SQLITE_STATIC, SQLite does not copy a text or data, and reads it only while the statement
+ * runs. It refuses a parameter that a statement does not have, and that is ignored.
+ */
+int statement_bind(struct statements *statements, enum statement which, const struct values *values,
+                   sqlite3_stmt **ret)
+{
+	sqlite3_stmt *statement = statements->prepared[which];
+
+	if (!statement &&
+	    sqlite3_prepare_v3(statements->db, statement_texts[which], -1,
+	                       SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK)
+		return error_of(statements->db);
+	statements->prepared[which] = *ret = statement;
+	if (!values)
+		return 0;
+	(void)sqlite3_bind_int64(statement, 1, values->id);
+	(void)sqlite3_bind_text(statement, 2, values->queue, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(statement, 3, values->key, -1, SQLITE_STATIC);
+	bind_number_or_null(statement, 4, values->due_us);
+	bind_number_or_null(statement, 5, values->interval_us);
+	(void)sqlite3_bind_int64(statement, 7, values->lease);
+	(void)sqlite3_bind_int64(statement, 8, values->claim);
+	(void)sqlite3_bind_int64(statement, 9, values->number);
+	return sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
+	                           SQLITE_STATIC) == SQLITE_TOOBIG
+	               ? -EMSGSIZE
+	               : 0;
+}
+
+int statement_run(struct statements *statements, enum statement which, const struct values *values)
+{
+	sqlite3_stmt *statement;
+	int result = statement_bind(statements, which, values, &statement);
+
+	if (result < 0)
+		return result;
+	result = sqlite3_step(statement) == SQLITE_DONE ? sqlite3_changes(statements->db)
+	                                                : error_of(statements->db);
+	(void)sqlite3_reset(statement);
+	return result;
+}
+
+int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+                  int64_t *ret)
+{
+	sqlite3_stmt *statement;
+	int result = statement_bind(statements, which, values, &statement);
+
+	if (result < 0)
+		return result;
+	result = sqlite3_step(statement);
+	if (result == SQLITE_ROW) {
+		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+		*ret = sqlite3_column_int64(statement, 0);
+	} else {
+		result = result == SQLITE_DONE ? 0 : error_of(statements->db);
+	}
+	(void)sqlite3_reset(statement);
+	return result;
+}
+
+void statements_fini(struct statements *statements)
+{
+	for (unsigned i = 0; i < STATEMENTS; i++)
+		(void)sqlite3_finalize(statements->prepared[i]);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* The SQL of a store: its tables and statements. */
+#ifndef TIMERHUB_STORE_SQL_H
+#define TIMERHUB_STORE_SQL_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The column `lease` holds the state of a task. Like the values of `claim`, all of its values take
+ * 8 bytes in the file, so SQLite can change them in place. A take then writes one page, however
+ * long the task's data is.
+ */
+#define LEASE_WAITING "-3000000000000000000"
+#define LEASE_BY_DONE                                                                              \
+	"-2000000000000000000" /* waiting, for a period that timerhub_store_done() has set */
+#define LEASE_PARKED "-1000000000000000000"
+/* The value for a taken task is this number plus the end of its lease on CLOCK_BOOTTIME, in us. */
+#define LEASE_BASE "1000000000000000000"
+#define LEASE_BASE_US INT64_C(1000000000000000000)
+#define IS_WAITING "lease<" LEASE_PARKED
+#define IS_TAKEN "lease>0"
+
+/*
+ * The column `claim` holds the number of a task's latest delivery above its low 20 bits. Of these,
+ * 19 count the attempts, and CLAIM_LAST says that the worker's config allows no more of them.
+ * Whatever ends or withdraws a delivery raises the number, so a worker's answer counts only if the
+ * number is still the one that he was given.
+ */
+#define CLAIM_FIRST "281474976710656" /* 2^48 */
+#define CLAIM_SHIFT 20
+#define CLAIM_LAST 524288 /* 2^19 */
+#define CLAIM_ATTEMPTS 524287
+
+/* The least and the largest time that the table accepts: in 2001 and 2286. */
+#define DUE_MIN_US INT64_C(1000000000000000)
+#define DUE_MAX_US INT64_C(10000000000000000)
+
+/* Returns the negative errno that says why the last call on `db` has failed. */
+int error_of(sqlite3 *db);
+
+/* Runs statements that have no parameters. Returns 0 or a negative errno. */
+int run_sql(sqlite3 *db, const char *text);
+
+/*
+ * Makes the tables in the main database, in a transaction of its own or within the caller's.
+ * Returns 0 or a negative errno, which is -EOPNOTSUPP if the tables there belong to a later
+ * version.
+ */
+int schema_install(sqlite3 *db);
+
+enum statement {
+	DO_BEGIN,
+	/* these have the numbers of the changes that they make */
+	DO_PUT,
+	DO_CANCEL,
+	DO_MOVE,
+	DO_DONE,
+	DO_RETRY,
+	DO_PARK,
+	DO_TOUCH,
+	DO_COMMIT,
+	DO_REPLACE,
+	DO_FIND,
+	DO_DONE_PERIOD,
+	DO_NEXT_DUE,
+	DO_NEXT_LEASE,
+	DO_END_LEASES,
+	DO_DUE,
+	DO_TAKE,
+	DO_MEND_PERIODS,
+	DO_CLOCK,
+	DO_SET_CLOCK,
+	DO_VOID_LEASES,
+	DO_COUNT_WAITING,
+	DO_COUNT_NEVER,
+	DO_COUNT_TAKEN,
+	DO_COUNT_PARKED,
+	DO_PAGE_SIZE,
+	STATEMENTS
+};
+
+/* The statements of one connection, each of which is prepared at its first use. */
+struct statements {
+	sqlite3 *db;
+	sqlite3_stmt *prepared[STATEMENTS];
+};
+
+/* The parameters ?1 to ?9 of the statements, in this order. Each means the same in all of them. */
+struct values {
+	int64_t id;
+	const char *queue, *key;
+	int64_t due_us, interval_us; /* 0 becomes NULL */
+	const void *data;
+	size_t data_len;
+	int64_t lease, claim, number;
+};
+
+/*
+ * Prepares a statement if necessary, and binds the values to its parameters. The caller steps and
+ * resets it. Returns 0 or a negative errno.
+ */
+int statement_bind(struct statements *statements, enum statement which, const struct values *values,
+                   sqlite3_stmt **ret);
+
+/*
+ * Runs a statement that returns no rows. Returns how many rows it has changed, or a negative errno.
+ */
+int statement_run(struct statements *statements, enum statement which, const struct values *values);
+
+/*
+ * Runs a statement, and stores the first column of its first row. Returns 1, or 0 if there is no
+ * row or the column is NULL, or a negative errno.
+ */
+int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+                  int64_t *ret);
+
+void statements_fini(struct statements *statements);
+
+#endif
