@@ -65,70 +65,84 @@ static bool is_wait(const char *syscall)
 	return false;
 }
 
-void work_tell(enum work work, const struct thread *now, uint32_t where, char text[BLAME_BYTES])
-{
-	if (work != WORK_BLOCKED)
-		(void)snprintf(text, BLAME_BYTES, "%s", work_name(work));
-	else if (where == TIMERHUB_AWAY && is_wait(now->syscall))
-		(void)snprintf(text, BLAME_BYTES, "asleep in its wait, %s", now->syscall);
-	else if (now->syscall[0] != 0)
-		(void)snprintf(text, BLAME_BYTES, "blocked in %s", now->syscall);
-	else if (now->wchan[0] != 0)
-		(void)snprintf(text, BLAME_BYTES, "blocked in %s() of the kernel", now->wchan);
-	else
-		(void)snprintf(text, BLAME_BYTES, "blocked");
-}
-
 /* ---- sentences ---- */
 
 /* Lateness below that needs nobody to blame. */
 #define LATE_NS (UINT64_C(1) << 20)
 
-__attribute__((format(printf, 2, 3))) static void tell(char text[BLAME_BYTES], const char *format,
-                                                       ...)
+void tell(struct sentence *sentence, const char *format, ...)
 {
-	size_t length = strlen(text);
+	size_t length = strlen(sentence->text);
 	va_list arguments;
 
 	va_start(arguments, format);
-	(void)vsnprintf(text + length, BLAME_BYTES - length, format, arguments);
+	(void)vsnprintf(sentence->text + length, SENTENCE_BYTES - length, format, arguments);
 	va_end(arguments);
 }
 
-/* Returns an empty sentence. If there are too many, it is the last one again. */
-static char *begin(struct blame *blame)
+void tell_timer(struct sentence *sentence, const struct running *running)
 {
-	char *text = blame->sentences[blame->count < BLAME_MAX ? blame->count++ : BLAME_MAX - 1];
+	bool is_timeout = running->cell.loop != 0 && running->cell.queue == 0;
 
-	text[0] = 0;
-	return text;
+	tell(sentence, " (%s %" PRIx64 ")", is_timeout ? "timeout" : "timer", running->cell.timer);
 }
 
-/* Adds what the thread does: a function or a place, since when, and what the kernel says. */
-static void tell_thread(char text[BLAME_BYTES], const struct watch *watch,
-                        const struct running *running)
+void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
+                 bool with_timer)
 {
-	enum work work = work_between(&running->before, &running->thread);
-	char name[FUNCTION_NAME_BYTES], does[BLAME_BYTES];
+	const struct thread *thread = &running->thread;
+	enum work work = work_between(&running->before, thread);
 
-	tell(text, "thread %d \"%s\" ", running->thread.tid, running->thread.name);
-	if (running->cell.where == TIMERHUB_IN_CALLBACK) {
-		function_name(watch->names, running->cell.fn, name);
-		tell(text, "in %s for %s", name, span(running->for_ns).text);
-	} else {
-		tell(text, "%s",
-		     running->cell.where == TIMERHUB_IN_CALL ? "in its call, between callbacks"
-		                                             : "outside the library");
-	}
-	work_tell(work, &running->thread, running->cell.where, does);
-	tell(text, ", %s", does);
+	tell(sentence, "thread %d \"%s\" ", thread->tid, thread->name);
+	if (running->cell.where == TIMERHUB_AWAY)
+		tell(sentence, "outside the library");
+	else if (running->cell.where == TIMERHUB_IN_CALL)
+		tell(sentence, "in its call, between callbacks");
+	else if (with_timer)
+		tell(sentence, "in %s", function), tell_timer(sentence, running);
+	else
+		tell(sentence, "in %s for %s", function, span(running->for_ns).text);
+	if (work != WORK_BLOCKED)
+		tell(sentence, ", %s", work_name(work));
+	else if (running->cell.where == TIMERHUB_AWAY && is_wait(thread->syscall))
+		tell(sentence, ", asleep in its wait, %s", thread->syscall);
+	else if (thread->syscall[0] != 0)
+		tell(sentence, ", blocked in %s", thread->syscall);
+	else if (thread->wchan[0] != 0)
+		tell(sentence, ", blocked in %s() of the kernel", thread->wchan);
+	else
+		tell(sentence, ", blocked");
+}
+
+/* ---- blame ---- */
+
+/* Returns an empty sentence. If there are too many, it is the last one again. */
+static struct sentence *begin(struct blame *blame)
+{
+	unsigned at = blame->count < BLAME_MAX ? blame->count++ : BLAME_MAX - 1;
+
+	blame->sentences[at].text[0] = 0;
+	return &blame->sentences[at];
+}
+
+/* Begins a sentence with the name of the hub or loop. */
+static struct sentence *begin_of(struct blame *blame, const struct watch *watch, unsigned index)
+{
+	const struct board_header *about = &watch->now[index].about;
+	struct sentence *sentence = begin(blame);
+
+	if (about->kind == BOARD_LOOP)
+		tell(sentence, "loop %u", index + 1);
+	else
+		tell(sentence, "hub %u \"%s\"", index + 1, about->thread_name);
+	return sentence;
 }
 
 /* Blames the callbacks that were slow since the reading before. Returns whether there are any. */
-static bool tell_slow(char text[BLAME_BYTES], const struct watch *watch, const struct reading *now,
-                      const struct reading *before, uint64_t late_ns)
+static bool tell_slow(struct sentence *sentence, const struct watch *watch,
+                      const struct reading *now, uint64_t late_ns)
 {
-	char name[FUNCTION_NAME_BYTES];
+	const struct reading *before = now->before;
 	bool found = false;
 
 	for (unsigned i = 0; i < now->slow_count; i++) {
@@ -142,120 +156,105 @@ static bool tell_slow(char text[BLAME_BYTES], const struct watch *watch, const s
 			}
 		if (count == 0 || sum_ns < late_ns / 4)
 			continue;
-		function_name(watch->names, slow->fn, name);
-		tell(text, "%s %s was slow ", found ? "," : "", name);
+		tell(sentence, "%s %s was slow ", found ? "," : "",
+		     watch_name(watch, slow->fn).text);
 		if (count == 1)
-			tell(text, "once, %s", span(sum_ns).text);
+			tell(sentence, "once, %s", span(sum_ns).text);
 		else
-			tell(text, "%s times, %s in all", number(count).text, span(sum_ns).text);
+			tell(sentence, "%s times, %s in all", number(count).text,
+			     span(sum_ns).text);
 		found = true;
 	}
 	return found;
 }
 
 /* Blames a thread that has waited for a CPU. Returns whether it has, for long enough. */
-static bool tell_cpu(char text[BLAME_BYTES], const struct thread *before, const struct thread *now,
-                     uint64_t late_ns)
+static bool tell_cpu(struct sentence *sentence, const struct thread *before,
+                     const struct thread *now, uint64_t late_ns)
 {
 	uint64_t waited_ns = reading_more(now->waited_ns, before->waited_ns);
 
 	if (before->tid == 0 || before->tid != now->tid || !now->has_waited_ns ||
 	    waited_ns < late_ns / 4)
 		return false;
-	tell(text, " thread %d \"%s\" waited %s for a CPU", now->tid, now->name,
+	tell(sentence, " thread %d \"%s\" waited %s for a CPU", now->tid, now->name,
 	     span(waited_ns).text);
 	return true;
-}
-
-/* Blames callbacks that were slow since the reading before, although nothing is known as late. */
-static void blame_slow(struct blame *blame, const struct watch *watch, unsigned index)
-{
-	const struct hub *hub = &watch->target.hubs[index];
-	char *text = begin(blame);
-
-	if (hub_is_loop(hub))
-		tell(text, "loop %u held up:", index + 1);
-	else
-		tell(text, "hub %u \"%s\" held up:", index + 1, hub->about.thread_name);
-	if (!tell_slow(text, watch, &watch->now[index], watch_before(watch, index), 0))
-		blame->count--;
 }
 
 /* Blames for what was told or taken late since the reading before. */
 static void blame_late(struct blame *blame, const struct watch *watch, unsigned index)
 {
-	const struct hub *hub = &watch->target.hubs[index];
-	const struct reading *now = &watch->now[index], *before = watch_before(watch, index);
-	uint64_t told_ns = lateness_between(now->lateness, before->lateness).p99_below_ns;
-	uint64_t taken_ns =
-		lateness_between(now->delivery_lateness, before->delivery_lateness).p99_below_ns;
-	uint64_t late_ns = hub_is_loop(hub) ? told_ns : taken_ns;
-	bool known;
-	char *text;
+	const struct reading *now = &watch->now[index];
+	bool is_loop = reading_is_loop(now), known;
+	uint64_t told_ns = lateness_of(now, TOLD_LATE, LATELY).below_ns[P99];
+	uint64_t taken_ns = lateness_of(now, TAKEN_LATE, LATELY).below_ns[P99];
+	uint64_t late_ns = is_loop ? told_ns : taken_ns;
+	struct sentence *sentence;
 
-	if (!hub_is_loop(hub) && told_ns > LATE_NS) {
-		text = begin(blame);
-		tell(text, "hub %u \"%s\" told late (p99 below %s) by its owner:", index + 1,
-		     hub->about.thread_name, span(told_ns).text);
-		if (!tell_cpu(text, &before->owner, &now->owner, told_ns))
-			tell(text, " not known why");
+	if (!is_loop && told_ns > LATE_NS) {
+		sentence = begin_of(blame, watch, index);
+		tell(sentence, " told late (p99 below %s) by its owner:", span(told_ns).text);
+		if (!tell_cpu(sentence, &now->before->owner, &now->owner, told_ns))
+			tell(sentence, " not known why");
 	}
+	sentence = begin_of(blame, watch, index);
 	/* What was told late is taken late as well. */
-	if (late_ns <= LATE_NS || (!hub_is_loop(hub) && told_ns >= taken_ns)) {
+	if (late_ns <= LATE_NS || (!is_loop && told_ns >= taken_ns)) {
 		/* A dispatch does not count how late it takes what waits behind a slow callback. */
-		blame_slow(blame, watch, index);
+		tell(sentence, " held up:");
+		if (!tell_slow(sentence, watch, now, 0))
+			blame->count--;
 		return;
 	}
-	text = begin(blame);
-	if (hub_is_loop(hub))
-		tell(text, "loop %u late (p99 below %s):", index + 1, span(late_ns).text);
-	else
-		tell(text, "hub %u \"%s\" taken late (p99 below %s):", index + 1,
-		     hub->about.thread_name, span(late_ns).text);
-	known = tell_slow(text, watch, now, before, late_ns);
+	tell(sentence, "%s late (p99 below %s):", is_loop ? "" : " taken", span(late_ns).text);
+	known = tell_slow(sentence, watch, now, late_ns);
 	for (unsigned i = 0; i < watch->running->count; i++) {
 		const struct running *running = &watch->running->rows[i];
 
-		if (hub_is_loop(hub) ? running->cell.loop == now->address
-		                     : running->serial == hub->about.serial)
-			known |= tell_cpu(text, &running->before, &running->thread, late_ns);
+		if (is_loop ? running->cell.loop == now->address
+		            : running->serial == now->about.serial)
+			known |= tell_cpu(sentence, &running->before, &running->thread, late_ns);
 	}
 	if (!known)
-		tell(text, " not known why (no slow callback, no wait for a CPU)");
+		tell(sentence, " not known why (no slow callback, no wait for a CPU)");
+}
+
+/* Adds the thread that is to come, if one is known, and else what it is to do. */
+static void tell_if_known(struct sentence *sentence, const struct watch *watch,
+                          const struct running *running, const char *to_do)
+{
+	if (running)
+		tell_thread(sentence, running, watch_name(watch, running->cell.fn).text, false);
+	else
+		tell(sentence, "no thread is known to %s", to_do);
 }
 
 void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 {
-	const struct hub *hub = &watch->target.hubs[index];
 	const struct reading *now = &watch->now[index];
-	const struct running *running;
-	char *text;
+	struct sentence *sentence;
 
 	blame->count = 0;
-	if (watch_before(watch, index))
+	if (now->before)
 		blame_late(blame, watch, index);
 	if (now->overdue_ns > LATE_NS) {
-		running = runnings_of_loop(watch->running, now->address);
-		text = begin(blame);
-		tell(text, "loop %u is due for %s: ", index + 1, span(now->overdue_ns).text);
-		if (running)
-			tell_thread(text, watch, running);
-		else
-			tell(text, "no thread is known");
+		sentence = begin_of(blame, watch, index);
+		tell(sentence, " is due for %s: ", span(now->overdue_ns).text);
+		tell_if_known(sentence, watch, runnings_of_loop(watch->running, now->address),
+		              "turn it");
 	}
-	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++) {
+	for (uint32_t i = 0; i < now->queues_listed; i++) {
 		const struct queue_reading *queue = &now->queues[i];
 
 		if (queue->untaken_ns <= LATE_NS)
 			continue;
-		running = runnings_of_queue(watch->running, hub->about.serial, queue->address);
-		text = begin(blame);
-		tell(text,
+		sentence = begin(blame);
+		tell(sentence,
 		     "queue %" PRIu32 " of hub %u: %s wait, none taken for %s: ", queue->index,
 		     index + 1, number(queue->waiting).text, span(queue->untaken_ns).text);
-		if (running)
-			tell_thread(text, watch, running);
-		else
-			tell(text, "no thread is known to take from it");
+		tell_if_known(sentence, watch,
+		              runnings_of_queue(watch->running, now->about.serial, queue->address),
+		              "take from it");
 	}
 }

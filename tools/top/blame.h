@@ -3,7 +3,7 @@
 #ifndef TOP_BLAME_H
 #define TOP_BLAME_H
 
-#include "latest_readings.h"
+#include "watch.h"
 
 /* What a thread did between two looks of the kernel at it. */
 enum work {
@@ -21,25 +21,36 @@ enum work work_between(const struct thread *before, const struct thread *now);
 /* Returns a word for scripts, such as "computing", which is also part of a sentence. */
 const char *work_name(enum work work);
 
-#define BLAME_BYTES 256
+#define SENTENCE_BYTES 512
+
+struct sentence {
+	char text[SENTENCE_BYTES];
+};
+
+/* Adds to a sentence. */
+__attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const char *format, ...);
 
 /*
- * Writes what a thread does as a part of a sentence, such as "blocked in nanosleep". `where` says
- * where its cell is.
+ * Adds a thread, where it is, and what the kernel says of it. In a callback, whose function has
+ * this name, it adds the timer as well, or if not `with_timer`, for how long it runs.
  */
-void work_tell(enum work work, const struct thread *now, uint32_t where, char text[BLAME_BYTES]);
+void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
+                 bool with_timer);
+
+/* Adds the timer, or the timeout, whose callback the thread runs. */
+void tell_timer(struct sentence *sentence, const struct running *running);
 
 #define BLAME_MAX 16
 
 /* Who is to blame, in sentences. */
 struct blame {
 	unsigned count;
-	char sentences[BLAME_MAX][BLAME_BYTES];
+	struct sentence sentences[BLAME_MAX];
 };
 
 /*
- * Blames for what has come late since the reading before, by more than 1 ms, and for what waits.
- * `index` is the number of the hub or loop. A sentence may say that the reason is not known.
+ * Blames for what came late by more than 1 ms since the reading before, and for what waits. `index`
+ * is the number of the hub or loop. A sentence may say that the reason is not known.
  */
 void blame_fill(struct blame *blame, const struct watch *watch, unsigned index);
 

@@ -4,7 +4,8 @@
  * TIMERHUB_OBSERVABLE. The tool maps the counters read-only, and never stops, signals or writes to
  * the process. See man/timerhub-top.1.
  */
-#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -13,24 +14,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <console.h>
 #include <when.h>
 
+#include "base/clock.h"
 #include "json.h"
-#include "latest_readings.h"
-#include "metrics.h"
-#include "pages.h"
-#include "processes.h"
-#include "screen.h"
-#include "stalls.h"
+#include "outputs.h"
 
 #define INTERVAL_MIN_S 0.05
 #define INTERVAL_MAX_S 3600.0
-#define WATCH_MIN_NS UINT64_C(10000000)
-#define WATCH_MAX_NS UINT64_C(3600000000000)
+#define WATCH_MIN_NS (10 * NS_PER_MS)
+#define WATCH_MAX_NS (3600 * NS_PER_S)
 #define PRINTED_COLUMNS 80
 
 struct options {
@@ -109,23 +105,31 @@ static int parse_watch(const char *text, struct options *options)
 	return 0;
 }
 
-static int parse_pid(const char *text, struct options *options)
+static int parse_option(int option, struct options *options)
 {
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
-		return wrong("PID must be a number, the id of a process");
-	options->pid = (pid_t)pid;
-	return 0;
+	switch (option) {
+	case '1':
+		options->once = true;
+		return 0;
+	case 'j':
+		options->json = true;
+		return 0;
+	case 'm':
+		options->metrics = options->once = true;
+		return 0;
+	case 'i':
+		return parse_interval(optarg, options);
+	case 'w':
+		return parse_watch(optarg, options);
+	case 'h':
+	case 'V':
+		(void)console_answer(option == 'h' ? "-h" : "-V");
+		exit(console_end(GOOD, REFUSED));
+	default:
+		return wrong("there is no such option, or its value is missing");
+	}
 }
 
-/*
- * Parse the arguments. Returns 0 if the arguments are right, or -1 if they are wrong. Returns 1 if
- * --help or --version was answered.
- */
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -138,28 +142,13 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	uint64_t pid;
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
-		if (option == '1') {
-			options->once = true;
-		} else if (option == 'j') {
-			options->json = true;
-		} else if (option == 'm') {
-			options->metrics = options->once = true;
-		} else if (option == 'h' || option == 'V') {
-			(void)console_answer(option == 'h' ? "-h" : "-V");
-			return 1;
-		} else if (option == 'w') {
-			if (parse_watch(optarg, options) < 0)
-				return -1;
-		} else if (option != 'i') {
-			return wrong("there is no such option, or its value is missing");
-		} else if (parse_interval(optarg, options) < 0) {
+	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1)
+		if (parse_option(option, options) < 0)
 			return -1;
-		}
-	}
 	if (options->json && options->metrics)
 		return wrong("--json and --metrics exclude each other");
 	if (options->watch_ns > 0 && (options->once || options->interval_given))
@@ -169,13 +158,13 @@ static int parse(int argc, char **argv, struct options *options)
 		return 0;
 	if (argc - optind != 1)
 		return wrong("exactly one PID must be given");
-	return parse_pid(argv[optind], options);
+	if (!console_number(argv[optind], &pid) || pid < 1 || pid > INT_MAX)
+		return wrong("PID must be a number, the id of a process");
+	options->pid = (pid_t)pid;
+	return 0;
 }
 
-/*
- * Install a handler for SIGINT, SIGTERM and SIGHUP, which sets `stopped`. Each of the signals also
- * ends the pause between two readings.
- */
+/* Each of these signals also ends the pause between two readings. */
 static void catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -185,73 +174,45 @@ static void catch_signals(void)
 		(void)sigaction(numbers[i], &action, NULL);
 }
 
-static void pause_for(double seconds)
+static void print_page(const struct watch *watch, enum view view, unsigned index)
 {
-	struct timespec time = { .tv_sec = (time_t)seconds };
+	struct page page = { .columns = PRINTED_COLUMNS };
 
-	time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
-	(void)nanosleep(&time, NULL);
-}
-
-static void print_page(const struct page *page)
-{
-	for (unsigned line = 0; line < page->count; line++)
-		puts(page->lines[line]);
+	page_fill(&page, watch, view, index);
+	for (unsigned line = 0; line < page.count; line++)
+		puts(page.lines[line]);
 }
 
 static void print_pages(const struct watch *watch)
 {
-	for (unsigned i = 0; i < watch->target.hub_count; i++) {
-		struct page page = { .columns = PRINTED_COLUMNS };
-
-		if (i > 0)
-			puts("");
-		if (hub_is_loop(&watch->target.hubs[i]))
-			loop_page_fill(&page, watch, i);
-		else
-			hub_page_fill(&page, watch, i);
-		print_page(&page);
+	if (watch->count > 1) {
+		print_page(watch, VIEW_OVERVIEW, 0);
+		puts("");
 	}
+	for (unsigned i = 0; i < watch->count; i++) {
+		print_page(watch, VIEW_ONE, i);
+		puts("");
+	}
+	print_page(watch, VIEW_WHO, 0);
 }
 
-static void print_who(const struct watch *watch)
-{
-	struct page page = { .columns = PRINTED_COLUMNS };
-
-	puts("");
-	who_fill(&page, watch);
-	print_page(&page);
-}
-
-static void print_overview(const struct watch *watch)
-{
-	struct page page = { .columns = PRINTED_COLUMNS };
-
-	overview_fill(&page, watch);
-	print_page(&page);
-	puts("");
-}
-
-/* Print one reading of all hubs to standard output. */
 static int print_reading(const struct watch *watch, const struct options *options)
 {
 	if (options->metrics) {
-		if (metrics_print(stdout, watch) < 0)
+		if (metrics_print(watch) < 0)
 			return complain(strerror(ENOMEM));
 	} else if (options->json) {
-		json_print(stdout, watch);
+		json_print(watch);
 	} else {
-		if (watch->target.hub_count > 1)
-			print_overview(watch);
 		print_pages(watch);
-		print_who(watch);
 	}
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
-/* Print readings to standard output, until a signal or an error. With --once, print one reading. */
+/* Prints readings until a signal or an error, or with --once one reading. */
 static int print(struct watch *watch, const struct options *options)
 {
+	const struct timespec pause = timespec_of((uint64_t)(options->interval_s * 1e9));
 	bool want = !options->once || !options->interval_given;
 
 	for (;;) {
@@ -260,7 +221,7 @@ static int print(struct watch *watch, const struct options *options)
 		if ((want && options->once) || stopped)
 			return 0;
 		want = true;
-		pause_for(options->interval_s);
+		(void)nanosleep(&pause, NULL);
 		if (stopped)
 			return 0;
 		if (watch_read(watch) < 0)
@@ -286,17 +247,42 @@ static int show(struct watch *watch, const struct options *options)
 	return -1;
 }
 
+/* Prints a line for the process if it can be watched. Returns whether it can. */
+static bool list_one(struct target *target, pid_t pid, bool first)
+{
+	bool found = target_open(target, pid) == 0;
+	unsigned loops = 0;
+
+	for (unsigned i = 0; found && i < target->hub_count; i++)
+		loops += hub_is_loop(&target->hubs[i]);
+	if (found && first)
+		(void)printf("%7s %-15s %5s %5s\n", "PID", "COMMAND", "HUBS", "LOOPS");
+	if (found)
+		(void)printf("%7d %-15s %5u %5u\n", (int)pid, target->command,
+		             target->hub_count - loops, loops);
+	target_close(target);
+	return found;
+}
+
 static int list(void)
 {
-	int count = processes_print(stdout);
+	struct target *target = malloc(sizeof(*target));
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int count = 0;
 
-	if (count > 0)
-		return console_end(GOOD, REFUSED);
-	(void)complain(count == 0
-	                       ? "there is no process to watch: the programs must open their hubs"
-	                         " with TIMERHUB_OBSERVABLE, or you lack the right to look at them"
-	                       : "/proc cannot be read");
-	return REFUSED;
+	while (target && proc && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			count += list_one(target, (pid_t)atoi(entry->d_name), count == 0);
+	if (!target || !proc)
+		(void)complain("/proc cannot be read");
+	else if (count == 0)
+		(void)complain("there is no process to watch: the programs must open their hubs"
+		               " with TIMERHUB_OBSERVABLE, or you lack the right to look at them");
+	if (proc)
+		(void)closedir(proc);
+	free(target);
+	return console_end(count > 0 ? GOOD : REFUSED, REFUSED);
 }
 
 int main(int argc, char **argv)
@@ -306,9 +292,8 @@ int main(int argc, char **argv)
 	int result;
 
 	console_begin();
-	result = parse(argc, argv, &options);
-	if (result != 0)
-		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
+	if (parse(argc, argv, &options) < 0)
+		return WRONG_USE;
 	if (options.pid == 0)
 		return list();
 	(void)setlocale(LC_CTYPE, "");

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes pages of text. See page.h. A page is plain text and does not depend on a terminal. A small
- * screen shows only the first lines of a page, so the most important lines come first.
- */
+/* Makes pages of text. See page.h. */
 #include "page.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+
 #define RIGHT_COLUMN 46   /* first column of a page's right half */
 #define TWO_HALVES_MIN 78 /* smallest width of a page with two halves */
-#define NS_PER_S UINT64_C(1000000000)
 
 void page_add(struct page *page, const char *format, ...)
 {
@@ -64,29 +62,14 @@ struct number number(uint64_t value)
 	return number;
 }
 
-struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
-                   const struct reading *earlier)
+struct number rate(double a_second)
 {
-	struct number number_or_dash = { "-" };
-	double value;
+	struct number number_below_100;
 
-	if (!earlier)
-		return number_or_dash;
-	value = reading_rate(now, before, reading->at_ns - earlier->at_ns);
-	if (value >= 99.95)
-		return number((uint64_t)(value + 0.5));
-	(void)snprintf(number_or_dash.text, sizeof(number_or_dash.text), "%.1f", value);
-	return number_or_dash;
-}
-
-void page_add_counters(struct page *page, const struct counter *rows, unsigned count,
-                       const struct reading *reading, const struct reading *earlier)
-{
-	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
-	for (unsigned i = 0; i < count; i++)
-		page_add(page, "%-16s %11s %15s", rows[i].name,
-		         rate(rows[i].now, rows[i].before, reading, earlier).text,
-		         number(rows[i].now).text);
+	if (a_second >= 99.95)
+		return number((uint64_t)(a_second + 0.5));
+	(void)snprintf(number_below_100.text, sizeof(number_below_100.text), "%.1f", a_second);
+	return number_below_100;
 }
 
 struct number span(uint64_t ns)

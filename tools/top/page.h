@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A page of text, which timerhub-top shows on a screen or prints, and the numbers on it. */
+/*
+ * A page of text, which timerhub-top shows on a screen or prints, and the numbers on it. A small
+ * screen shows only the first lines, so the most important ones come first.
+ */
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 
 #include <stdbool.h>
-
-#include "reading.h"
+#include <stdint.h>
 
 #define PAGE_LINES_MAX 192
 #define PAGE_COLUMNS_MAX 240
@@ -33,19 +35,8 @@ struct number {
 /* Formats a number with commas: 1234567 is "1,234,567". */
 struct number number(uint64_t value);
 
-/* Formats the rate of a counter between two readings. It is a dash if `earlier` is NULL. */
-struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
-                   const struct reading *earlier);
-
-/* A row of the counters of a page, with its values at this reading and at the one before. */
-struct counter {
-	const char *name;
-	uint64_t now, before;
-};
-
-/* Adds a table with each counter's rate between two readings, and its value. */
-void page_add_counters(struct page *page, const struct counter *rows, unsigned count,
-                       const struct reading *reading, const struct reading *earlier);
+/* Formats what happens so often in a second. Below 100 it has a decimal. */
+struct number rate(double a_second);
 
 /* Formats a time span of `ns` nanoseconds with three digits and a unit; UINT64_MAX is "any". */
 struct number span(uint64_t ns);

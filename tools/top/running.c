@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads which thread does what. See running.h. */
-#define _GNU_SOURCE
 #include "running.h"
 
 #include <stdlib.h>
 
 #include "reading.h"
 
-static const struct thread *thread_before(const struct runnings *before, int tid)
+static struct thread thread_before(const struct runnings *before, int tid)
 {
 	for (unsigned i = 0; before && i < before->count; i++)
 		if (before->rows[i].thread.tid == tid)
-			return &before->rows[i].thread;
-	return NULL;
+			return before->rows[i].thread;
+	return (struct thread){ .tid = 0 };
 }
 
 static void take_cell(struct runnings *now, const struct runnings *before,
@@ -20,18 +19,15 @@ static void take_cell(struct runnings *now, const struct runnings *before,
                       const struct board_cell *cell, uint64_t queue)
 {
 	struct running *row = &now->rows[now->count];
-	const struct thread *thread;
 
 	if (now->count == RUNNING_MAX || !cell_read(cell, &row->cell) ||
-	    row->cell.where > TIMERHUB_IN_CALLBACK)
+	    row->cell.where > TIMERHUB_IN_CALLBACK ||
+	    !thread_look(target->proc, (int)row->cell.tid, &row->thread))
 		return;
 	row->serial = hub->about.serial;
 	row->queue = queue != 0 ? queue : row->cell.queue;
 	row->for_ns = reading_more(hub_clock_ns(hub), row->cell.since_ns);
-	if (!thread_look(target->proc, (int)row->cell.tid, &row->thread))
-		return;
-	thread = thread_before(before, row->thread.tid);
-	row->before = thread ? *thread : (struct thread){ .tid = 0 };
+	row->before = thread_before(before, row->thread.tid);
 	now->count++;
 }
 

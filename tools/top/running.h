@@ -21,12 +21,6 @@ struct running {
 	struct thread before; /* at the reading before; tid 0: the thread was not looked at then */
 };
 
-/* Returns whether the callback of the cell is that of a loop's timeout, not that of a timer. */
-static inline bool cell_names_timeout(const struct cell_reading *cell)
-{
-	return cell->loop != 0 && cell->queue == 0;
-}
-
 struct runnings {
 	unsigned count;
 	struct running rows[RUNNING_MAX];

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the live view of timerhub-top on a terminal. See screen.h. The tool's only thread waits for
+ * Shows the live view of timerhub-top on a terminal. See outputs.h. The tool's only thread waits for
  * keys, at most until the next reading is due. Text that does not fit the terminal is cut off at
  * the right and at the bottom. The last row always lists the keys.
  */
-#include "screen.h"
-
 #include <console.h>
 #include <curses.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pages.h"
+#include "base/clock.h"
+#include "outputs.h"
 
 #define KEY_ESCAPE 27
 
 /* the colour pair of what is marked */
 #define MARKED_COLOURS 1
-
-enum view { VIEW_ONE, VIEW_OVERVIEW, VIEW_WHO };
 
 struct screen {
 	struct watch *watch;
@@ -34,51 +31,33 @@ struct screen {
 /* Returns the present index of the shown hub, or 0 if the shown hub is closed. */
 static unsigned screen_index(struct screen *screen)
 {
-	const struct target *target = &screen->watch->target;
+	const struct watch *watch = screen->watch;
 
-	for (unsigned i = 0; i < target->hub_count; i++)
-		if (target->hubs[i].about.serial == screen->serial)
+	for (unsigned i = 0; i < watch->count; i++)
+		if (watch->now[i].about.serial == screen->serial)
 			return i;
-	screen->serial = target->hubs[0].about.serial;
+	screen->serial = watch->now[0].about.serial;
 	return 0;
 }
 
 static void screen_turn(struct screen *screen, unsigned by)
 {
-	const struct target *target = &screen->watch->target;
-
-	screen->serial = target->hubs[(screen_index(screen) + by) % target->hub_count].about.serial;
-}
-
-static void screen_fill(struct screen *screen, struct page *page)
-{
 	const struct watch *watch = screen->watch;
-	unsigned index = screen_index(screen);
 
-	if (screen->view == VIEW_OVERVIEW)
-		overview_fill(page, watch);
-	else if (screen->view == VIEW_WHO)
-		who_fill(page, watch);
-	else if (hub_is_loop(&watch->target.hubs[index]))
-		loop_page_fill(page, watch, index);
-	else
-		hub_page_fill(page, watch, index);
+	screen->serial = watch->now[(screen_index(screen) + by) % watch->count].about.serial;
 }
 
 static void screen_draw_keys(const struct screen *screen)
 {
-	unsigned hub_count = screen->watch->target.hub_count;
+	bool has_others = screen->watch->count > 1;
 	char keys[PAGE_COLUMNS_MAX + 1];
 
 	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s%s  every %.3g s %s",
-	               screen->paused ? "go on" : "pause", hub_count > 1 ? "  tab next hub" : "",
-	               hub_count > 1 ? "  o overview" : "", (double)screen->interval_ns / 1e9,
+	               screen->paused ? "go on" : "pause", has_others ? "  tab next hub" : "",
+	               has_others ? "  o overview" : "", (double)screen->interval_ns / 1e9,
 	               screen->paused ? "(paused)" : "");
 	(void)attrset(A_REVERSE);
-	/*
-	 * The last column of the last row stays empty, because a character there makes some
-	 * terminals scroll.
-	 */
+	/* A character in the last column of the last row makes some terminals scroll. */
 	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
 	(void)attrset(A_NORMAL);
 }
@@ -88,7 +67,7 @@ static void screen_draw(struct screen *screen)
 	struct page page = { .columns = (unsigned)COLS,
 		             .rows = LINES > 1 ? (unsigned)LINES - 1 : 1 };
 
-	screen_fill(screen, &page);
+	page_fill(&page, screen->watch, screen->view, screen_index(screen));
 	(void)erase();
 	for (int i = 0; i < LINES - 1 && i < (int)page.count; i++) {
 		(void)attrset(i == 0 || page.marked[i] ? A_BOLD : A_NORMAL);
@@ -125,7 +104,7 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_BTAB:
 	case 'p':
 	case KEY_LEFT:
-		screen_turn(screen, screen->watch->target.hub_count - 1);
+		screen_turn(screen, screen->watch->count - 1);
 		break;
 	default: /* KEY_RESIZE and unknown keys only draw the page again. */
 		break;
@@ -135,7 +114,7 @@ static void screen_key(struct screen *screen, int key)
 /* Wait for a key, at most until the next reading is due, and handle the key. */
 static void screen_wait(struct screen *screen)
 {
-	uint64_t left_ns = reading_more(screen->next_ns, reading_clock_ns());
+	uint64_t left_ns = reading_more(screen->next_ns, clock_monotonic_ns());
 	int key;
 
 	timeout((int)((left_ns + 999999) / 1000000));
@@ -149,9 +128,9 @@ static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 	while (!screen->quit && !*stop) {
 		screen_draw(screen);
 		screen_wait(screen);
-		if (reading_clock_ns() < screen->next_ns)
+		if (clock_monotonic_ns() < screen->next_ns)
 			continue;
-		screen->next_ns = reading_clock_ns() + screen->interval_ns;
+		screen->next_ns = clock_monotonic_ns() + screen->interval_ns;
 		/* A paused view makes no readings, but ends when no hub is left. */
 		if (screen->paused ? target_check(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
@@ -165,8 +144,8 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 	struct screen screen = {
 		.watch = watch,
 		.interval_ns = interval_ns,
-		.next_ns = reading_clock_ns() + interval_ns,
-		.serial = watch->target.hubs[0].about.serial,
+		.next_ns = clock_monotonic_ns() + interval_ns,
+		.serial = watch->now[0].about.serial,
 	};
 	/* If the terminal is unknown, newterm() returns NULL, but initscr() would exit. */
 	SCREEN *terminal = newterm(NULL, stdout, stdin);

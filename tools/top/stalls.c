@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches for stalls. See stalls.h. A stall is a queue in which events wait and from which nobody
+ * Watches for stalls. See outputs.h. A stall is a queue in which events wait and from which nobody
  * takes any, or a loop that is due and does not turn, for longer than the threshold.
  *
  * The boards are read ten times in the threshold. When something has waited for half of it, the
  * threads are looked at, so that there is something to compare with when it has waited for all of
  * it. What is seen of a thread counts only if its stall still goes on after the look.
  */
-#define _GNU_SOURCE
-#include "stalls.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "blame.h"
 #include "json.h"
-#include "page.h"
-#include "running.h"
+#include "outputs.h"
 
 #define TICK_MIN_NS 5000000
 #define TICK_MAX_NS 100000000
@@ -28,21 +24,18 @@
 
 /* Something that waits, perhaps not for long enough. */
 struct stall {
-	uint64_t serial; /* of the hub or loop */
-	bool is_loop;
-	char hub[BOARD_TEXT_BYTES]; /* name of the hub's thread */
-	uint32_t queue;             /* index of the queue */
-	uint64_t since_ns;          /* on the clock of the hub or loop */
-	uint64_t for_ns;            /* how long it has waited, or had waited when it ended */
-	uint64_t waiting;           /* how many events wait */
-	uint64_t found_ns;          /* when it was first seen, by CLOCK_MONOTONIC */
-	bool is_there;              /* in the latest reading */
-	bool is_told;               /* the line of its begin is printed */
-	unsigned looks;             /* how often the thread was looked at */
-	/* what was known of the thread when it was last looked at; tid 0: no thread is known */
-	struct cell_reading cell;
-	struct thread first, last;
-	char function[FUNCTION_NAME_BYTES]; /* "" outside callbacks */
+	struct board_header about; /* of the hub or loop */
+	uint32_t queue;            /* index of the queue */
+	uint64_t since_ns;         /* on the clock of the hub or loop */
+	uint64_t for_ns;           /* how long it has waited, or had waited when it ended */
+	uint64_t waiting;          /* how many events wait */
+	uint64_t found_ns;         /* when it was first seen, by CLOCK_MONOTONIC */
+	bool is_there;             /* in the latest reading */
+	bool is_told;              /* the line of its begin is printed */
+	unsigned looks;            /* how often the thread was looked at */
+	/* the thread when it was last looked at, and `before`, first; tid 0: no thread is known */
+	struct running running;
+	struct name function; /* of the callback */
 };
 
 struct stalls {
@@ -56,37 +49,32 @@ struct stalls {
 
 /* ---- what waits ---- */
 
-static struct stall *stall_of(struct stalls *stalls, const struct hub *hub, uint32_t queue,
-                              uint64_t since_ns)
+static struct stall *stall_of(struct stalls *stalls, const struct board_header *about,
+                              uint32_t queue, uint64_t since_ns)
 {
-	struct stall *stall;
+	struct stall *stall = stalls->list, *end = stalls->list + stalls->count;
 
-	for (unsigned i = 0; i < stalls->count; i++) {
-		stall = &stalls->list[i];
-		if (stall->serial == hub->about.serial && stall->queue == queue &&
+	for (; stall < end; stall++)
+		if (stall->about.serial == about->serial && stall->queue == queue &&
 		    stall->since_ns == since_ns)
 			return stall;
-	}
 	if (stalls->count == STALLS_MAX)
 		return NULL;
-	stall = &stalls->list[stalls->count++];
-	*stall = (struct stall){ .serial = hub->about.serial,
-		                 .is_loop = hub_is_loop(hub),
+	stalls->count++;
+	*stall = (struct stall){ .about = *about,
 		                 .queue = queue,
 		                 .since_ns = since_ns,
-		                 .found_ns = reading_clock_ns() };
-	memcpy(stall->hub, hub->about.thread_name, sizeof(stall->hub));
+		                 .found_ns = clock_monotonic_ns() };
 	return stall;
 }
 
 static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, uint64_t waiting,
                  uint64_t since_ns, uint64_t now_ns)
 {
-	struct stall *stall;
+	struct stall *stall = NULL;
 
-	if (reading_more(now_ns, since_ns) < stalls->threshold_ns / 2)
-		return;
-	stall = stall_of(stalls, hub, queue, since_ns);
+	if (reading_more(now_ns, since_ns) >= stalls->threshold_ns / 2)
+		stall = stall_of(stalls, &hub->about, queue, since_ns);
 	if (!stall)
 		return;
 	stall->is_there = true;
@@ -164,7 +152,7 @@ static const struct hub *hub_of(const struct stalls *stalls, const struct stall 
 	const struct target *target = &stalls->watch->target;
 
 	for (unsigned i = 0; i < target->hub_count; i++)
-		if (target->hubs[i].about.serial == stall->serial)
+		if (target->hubs[i].about.serial == stall->about.serial)
 			return &target->hubs[i];
 	return NULL;
 }
@@ -175,143 +163,103 @@ static const struct running *running_of(const struct stalls *stalls, const struc
 
 	if (!hub)
 		return NULL;
-	if (stall->is_loop)
+	if (hub_is_loop(hub))
 		return runnings_of_loop(&stalls->running,
 		                        u64_load_relaxed(&hub->board->loop.address));
-	return runnings_of_queue(&stalls->running, stall->serial,
+	return runnings_of_queue(&stalls->running, stall->about.serial,
 	                         u64_load_relaxed(&hub->board->queues[stall->queue].address));
+}
+
+/* Returns whether it is known what the thread of the stall has done since the first look at it. */
+static bool is_judged(const struct running *running)
+{
+	enum work work = work_between(&running->before, &running->thread);
+
+	return work != WORK_UNKNOWN && work != WORK_UNMEASURED;
 }
 
 /* Notes what the stall's thread does. Once it is another thread, the comparison begins anew. */
 static void look_at(struct stalls *stalls, struct stall *stall)
 {
-	const struct running *running = running_of(stalls, stall);
-	enum work work;
+	const struct running *found = running_of(stalls, stall);
+	struct running now;
 
-	if (!running) {
-		stall->first.tid = stall->last.tid = 0;
+	if (!found) {
+		stall->running.thread.tid = 0;
 		return;
 	}
-	if (stall->cell.fn != running->cell.fn)
-		stall->function[0] = 0;
-	stall->cell = running->cell;
+	now = *found;
+	if (stall->running.cell.fn != now.cell.fn)
+		stall->function = watch_name(stalls->watch, now.cell.fn);
 	stall->looks++;
-	if (stall->first.tid != running->thread.tid)
-		stall->first = stall->last = running->thread;
-	/* A thread that is just being woken tells nothing of what it has done. */
-	work = work_between(&stall->first, &running->thread);
-	if (work != WORK_UNKNOWN && work != WORK_UNMEASURED)
-		stall->last = running->thread;
-	if (running->cell.fn != 0 && stall->function[0] == 0)
-		function_name(stalls->watch->names, running->cell.fn, stall->function);
+	if (stall->running.thread.tid != now.thread.tid) {
+		now.before = now.thread;
+	} else {
+		now.before = stall->running.before;
+		/* A thread that is just being woken tells nothing of what it has done. */
+		if (!is_judged(&now))
+			now.thread = stall->running.thread;
+	}
+	stall->running = now;
 }
 
 /* ---- the lines ---- */
 
-static void print_time(void)
+static void print_text(const struct stall *stall, const char *time, const char *what)
 {
-	struct timespec now;
-	struct tm date;
-	char text[32];
+	const struct thread *first = &stall->running.before, *last = &stall->running.thread;
+	struct sentence line = { "" };
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &date));
-	(void)printf("%s.%03ldZ", text, now.tv_nsec / 1000000);
-}
-
-static void print_where(const struct stall *stall)
-{
-	static const char *const places[] = {
-		[TIMERHUB_AWAY] = "outside the library",
-		[TIMERHUB_IN_CALL] = "in its call, between callbacks",
-	};
-
-	(void)printf("thread %d \"%s\" ", stall->last.tid, stall->last.name);
-	if (stall->cell.where == TIMERHUB_IN_CALLBACK)
-		(void)printf("in %s (%s %" PRIx64 ")", stall->function,
-		             cell_names_timeout(&stall->cell) ? "timeout" : "timer",
-		             stall->cell.timer);
+	tell(&line, "%s stall %s after %s: ", time, what, span(stall->for_ns).text);
+	if (stall->about.kind == BOARD_LOOP)
+		tell(&line, "loop %" PRIu64 " is due; ", stall->about.serial);
 	else
-		(void)printf("%s", places[stall->cell.where]);
-}
-
-static void print_text(const struct stall *stall, bool begins)
-{
-	enum work work = work_between(&stall->first, &stall->last);
-	char does[BLAME_BYTES];
-
-	print_time();
-	(void)printf(" stall %s after %s: ", begins ? "begins" : "ends", span(stall->for_ns).text);
-	if (stall->is_loop)
-		(void)printf("loop %" PRIu64 " is due; ", stall->serial);
-	else
-		(void)printf("queue %" PRIu32 " of hub %" PRIu64 " \"%s\", %" PRIu64 " wait; ",
-		             stall->queue, stall->serial, stall->hub, stall->waiting);
-	if (stall->last.tid == 0) {
-		(void)printf("no thread is known to take from it\n");
-		return;
+		tell(&line, "queue %" PRIu32 " of hub %" PRIu64 " \"%s\", %" PRIu64 " wait; ",
+		     stall->queue, stall->about.serial, stall->about.thread_name, stall->waiting);
+	if (last->tid == 0) {
+		tell(&line, "no thread is known to take from it");
+	} else {
+		tell_thread(&line, &stall->running, stall->function.text, true);
+		tell(&line, "; ran %s", span(last->ran_ns - first->ran_ns).text);
+		if (last->has_waited_ns)
+			tell(&line, " and waited %s for a CPU",
+			     span(last->waited_ns - first->waited_ns).text);
+		tell(&line, " of %s", span(last->at_ns - first->at_ns).text);
 	}
-	print_where(stall);
-	work_tell(work, &stall->last, stall->cell.where, does);
-	(void)printf(", %s", does);
-	(void)printf("; ran %s", span(stall->last.ran_ns - stall->first.ran_ns).text);
-	if (stall->last.has_waited_ns)
-		(void)printf(" and waited %s for a CPU",
-		             span(stall->last.waited_ns - stall->first.waited_ns).text);
-	(void)printf(" of %s\n", span(stall->last.at_ns - stall->first.at_ns).text);
+	(void)puts(line.text);
 }
 
-static void print_json_thread(const struct stall *stall)
+static void print_json(const struct stall *stall, const char *time, const char *what)
 {
-	static const char *const places[] = {
-		[TIMERHUB_AWAY] = "away",
-		[TIMERHUB_IN_CALL] = "call",
-		[TIMERHUB_IN_CALLBACK] = "callback",
-	};
-	enum work work = work_between(&stall->first, &stall->last);
-
-	(void)printf(",\"thread\":{\"tid\":%d,", stall->last.tid);
-	json_text(stdout, "name", stall->last.name);
-	(void)printf(",\"where\":\"%s\",", places[stall->cell.where]);
-	if (stall->cell.where == TIMERHUB_IN_CALLBACK) {
-		json_text(stdout, "function", stall->function);
-		(void)printf(",\"timer\":%" PRIu64 ",", stall->cell.timer);
+	json_begin(NULL, '{');
+	json_text("time", time);
+	json_text("stall", what);
+	json_number("for_ns", stall->for_ns);
+	if (stall->about.kind == BOARD_LOOP) {
+		json_number("loop", stall->about.serial);
+	} else {
+		json_number("hub", stall->about.serial);
+		json_number("queue", stall->queue);
+		json_number("waiting", stall->waiting);
 	}
-	json_text(stdout, "does", work_name(work));
-	(void)printf(",\"state\":\"%c\",", stall->last.state);
-	json_text(stdout, "wchan", stall->last.wchan);
-	(void)printf(",");
-	json_text(stdout, "syscall", stall->last.syscall);
-	json_number(stdout, "observed_ns", stall->last.at_ns - stall->first.at_ns);
-	json_number(stdout, "ran_ns", stall->last.ran_ns - stall->first.ran_ns);
-	if (stall->last.has_waited_ns)
-		json_number(stdout, "waited_for_cpu_ns",
-		            stall->last.waited_ns - stall->first.waited_ns);
-	(void)printf("}");
+	if (stall->running.thread.tid != 0)
+		json_thread("thread", &stall->running, stall->function.text, true);
+	json_end('}');
 }
 
-static void print_json(const struct stall *stall, bool begins)
+static void print_line(const struct stalls *stalls, const struct stall *stall, const char *what)
 {
-	(void)printf("{\"time\":\"");
-	print_time();
-	(void)printf("\",\"stall\":\"%s\"", begins ? "begins" : "ends");
-	json_number(stdout, "for_ns", stall->for_ns);
-	json_number(stdout, stall->is_loop ? "loop" : "hub", stall->serial);
-	if (!stall->is_loop) {
-		json_number(stdout, "queue", stall->queue);
-		json_number(stdout, "waiting", stall->waiting);
-	}
-	if (stall->last.tid != 0)
-		print_json_thread(stall);
-	(void)printf("}\n");
-}
+	uint64_t now_ns = clock_read_ns(CLOCK_REALTIME);
+	struct timespec now = timespec_of(now_ns);
+	char date[32], time[48];
+	struct tm fields;
 
-static void print_line(const struct stalls *stalls, const struct stall *stall, bool begins)
-{
+	(void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &fields));
+	(void)snprintf(time, sizeof(time), "%s.%03ldZ", date, now.tv_nsec / 1000000);
 	if (stalls->json)
-		print_json(stall, begins);
+		print_json(stall, time, what);
 	else
-		print_text(stall, begins);
+		print_text(stall, time, what);
 }
 
 /* ---- the watch ---- */
@@ -322,13 +270,13 @@ static void end(struct stalls *stalls, struct stall *stall)
 	const struct hub *hub = hub_of(stalls, stall);
 	uint64_t ended_ns = hub ? hub_clock_ns(hub) : 0;
 
-	if (hub && !stall->is_loop) {
+	if (hub && !hub_is_loop(hub)) {
 		uint64_t taken_ns = u64_load_relaxed(&hub->board->queues[stall->queue].taken_ns);
 
 		ended_ns = taken_ns > stall->since_ns ? taken_ns : ended_ns;
 	}
 	stall->for_ns = u64_max(stall->for_ns, reading_more(ended_ns, stall->since_ns));
-	print_line(stalls, stall, false);
+	print_line(stalls, stall, "ends");
 }
 
 /*
@@ -338,16 +286,14 @@ static void end(struct stalls *stalls, struct stall *stall)
  */
 static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
 {
-	enum work work = work_between(&stall->first, &stall->last);
-	bool is_judged = work != WORK_UNKNOWN && work != WORK_UNMEASURED;
-
 	return stall->for_ns > stalls->threshold_ns &&
-	       reading_clock_ns() - stall->found_ns > stalls->threshold_ns / 3 &&
-	       (stall->last.tid == 0 || is_judged || stall->looks > LOOKS_MAX);
+	       clock_monotonic_ns() - stall->found_ns > stalls->threshold_ns / 3 &&
+	       (stall->running.thread.tid == 0 || is_judged(&stall->running) ||
+	        stall->looks > LOOKS_MAX);
 }
 
 /* Prints what begins and what ends, and forgets what has ended. */
-static void tell(struct stalls *stalls)
+static void print_changes(struct stalls *stalls)
 {
 	unsigned kept = 0;
 
@@ -361,7 +307,7 @@ static void tell(struct stalls *stalls)
 		}
 		look_at(stalls, stall);
 		if (!stall->is_told && is_long_enough(stalls, stall)) {
-			print_line(stalls, stall, true);
+			print_line(stalls, stall, "begins");
 			stall->is_told = true;
 		}
 		if (kept != i)
@@ -371,44 +317,33 @@ static void tell(struct stalls *stalls)
 	stalls->count = kept;
 }
 
-static int stalls_loop(struct stalls *stalls, const volatile sig_atomic_t *stop)
-{
-	uint64_t tick_ns = stalls->threshold_ns / 10;
-	struct timespec pause = { .tv_sec = 0 };
-	bool is_alive = true;
-
-	tick_ns = tick_ns < TICK_MIN_NS ? TICK_MIN_NS : tick_ns;
-	pause.tv_nsec = (long)(tick_ns > TICK_MAX_NS ? TICK_MAX_NS : tick_ns);
-	while (is_alive && !*stop) {
-		/* Without a hub go on, because the process can open one, also after an exec. */
-		if (watch_find(stalls->watch) < 0)
-			is_alive = target_alive(&stalls->watch->target);
-		note_all(stalls, is_alive);
-		if (stalls->count > 0) {
-			runnings_take(&stalls->running, NULL, &stalls->watch->target);
-			note_all(stalls, is_alive);
-		}
-		tell(stalls);
-		if (fflush(stdout) != 0 || ferror(stdout))
-			return -1;
-		if (is_alive)
-			(void)nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
 int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
                const volatile sig_atomic_t *stop)
 {
 	struct stalls *stalls = calloc(1, sizeof(*stalls));
-	int result;
+	uint64_t tick_ns = u64_max(TICK_MIN_NS, u64_min(TICK_MAX_NS, threshold_ns / 10));
+	const struct timespec pause = timespec_of(tick_ns);
+	bool is_alive = stalls, is_written = true;
 
 	if (!stalls)
 		return -1;
 	stalls->watch = watch;
 	stalls->threshold_ns = threshold_ns;
 	stalls->json = json;
-	result = stalls_loop(stalls, stop);
+	while (is_alive && is_written && !*stop) {
+		/* Without a hub go on, because the process can open one, also after an exec. */
+		if (watch_find(watch) < 0)
+			is_alive = target_alive(&watch->target);
+		note_all(stalls, is_alive);
+		if (stalls->count > 0) {
+			runnings_take(&stalls->running, NULL, &watch->target);
+			note_all(stalls, is_alive);
+		}
+		print_changes(stalls);
+		is_written = fflush(stdout) == 0 && !ferror(stdout);
+		if (is_alive && is_written)
+			(void)nanosleep(&pause, NULL);
+	}
 	free(stalls);
-	return result;
+	return is_written ? 0 : -1;
 }

@@ -21,29 +21,35 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "thread.h"
 
 #ifndef F_SEAL_SHRINK
 #define F_SEAL_SHRINK 2
 #endif
 
-/*
- * the flag in /proc/PID/stat of a process that is ending, PF_EXITING in the kernel's
- * include/linux/sched.h
- */
+/* the flag in /proc/PID/stat of a process that is ending; it is PF_EXITING of the kernel */
 #define FLAG_EXITING 4u
 
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
-/* The result of the check of one descriptor in /proc/PID/fd. */
+/* What a descriptor in /proc/PID/fd is. If there is no hub, the last of these is the reason. */
 enum verdict {
 	VERDICT_HUB,     /* the board of a hub that the tool can watch */
 	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
-	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
 	VERDICT_FOREIGN, /* a memfd that has a board's name but is no board */
+	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
 	VERDICT_VERSION, /* the board of another version of timerhub */
-	VERDICTS
+};
+
+static const char *const reasons[] = {
+	[VERDICT_NOTHING] = "has no hub opened with TIMERHUB_OBSERVABLE,"
+			    " and no loop with TIMERHUB_LOOP_OBSERVABLE",
+	[VERDICT_FOREIGN] = "has a memfd named " BOARD_NAME " that is not a hub's board",
+	[VERDICT_FORKED] = "was forked from the process that opened the hub",
+	[VERDICT_VERSION] = "uses another version of timerhub than this tool",
 };
 
 static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, const char *format,
@@ -57,30 +63,18 @@ static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, c
 	return -1;
 }
 
-/*
- * Replace each character that is not printable ASCII. Control characters must not reach a terminal
- * or a script.
- */
+static int refuse_ended(struct target *target)
+{
+	return refuse(target, "process %d has ended", (int)target->pid);
+}
+
+/* Makes a text printable ASCII, because control characters must not reach a terminal or a script. */
 static void make_printable(char *text, size_t bytes)
 {
 	text[bytes - 1] = 0;
 	for (char *c = text; *c; c++)
 		if (!isascii(*c) || !isprint(*c))
 			*c = '?';
-}
-
-/* Reads the beginning of a file in /proc/PID. Returns false if the file cannot be read. */
-static bool proc_read(const struct target *target, const char *name, char *text, size_t bytes)
-{
-	int fd = openat(target->proc, name, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	if (length < 0)
-		return false;
-	text[length] = 0;
-	return true;
 }
 
 /*
@@ -94,7 +88,7 @@ bool target_alive(const struct target *target)
 	unsigned flags;
 	char state;
 
-	if (!proc_read(target, "stat", stat, sizeof(stat)))
+	if (!proc_read(target->proc, "stat", stat, sizeof(stat)))
 		return false;
 	after_name = strrchr(stat, ')'); /* the process's name may contain a ')' */
 	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
@@ -102,25 +96,14 @@ bool target_alive(const struct target *target)
 	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
 }
 
-/*
- * Returns the PID of the watched process in its innermost PID namespace. The process writes this
- * PID into its boards.
- */
+/* Returns the PID that the process itself sees and writes into its boards, or 0. */
 static uint32_t target_own_pid(const struct target *target)
 {
-	char status[4096];
-	const char *line, *number, *end;
+	char status[PROC_STATUS_BYTES];
 
-	if (!proc_read(target, "status", status, sizeof(status)))
-		return 0;
-	line = strstr(status, "\nNStgid:");
-	if (!line) /* Linux before 4.1 has no line NStgid */
-		return (uint32_t)target->pid;
-	end = line + 1 + strcspn(line + 1, "\n");
-	number = end;
-	while (number > line && isdigit((unsigned char)number[-1]))
-		number--;
-	return (uint32_t)strtoul(number, NULL, 10);
+	return proc_read(target->proc, "status", status, sizeof(status))
+	               ? proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid)
+	               : 0;
 }
 
 /* Returns whether the process exists, and /proc may hide its folder (hidepid in proc(5)). */
@@ -139,7 +122,7 @@ int target_open(struct target *target, pid_t pid)
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
 		return refuse(target, "%s: %s", path, strerror(errno));
-	if (!proc_read(target, "comm", target->command, sizeof(target->command)) &&
+	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
 	    is_of_another_user(pid))
 		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
 	if (target->proc < 0)
@@ -152,12 +135,10 @@ int target_open(struct target *target, pid_t pid)
 uint64_t hub_clock_ns(const struct hub *hub)
 {
 	static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME };
-	struct timespec now;
 
 	if (hub->about.manual != 0 || hub->about.clock >= sizeof(clocks) / sizeof(clocks[0]))
 		return 0;
-	(void)clock_gettime(clocks[hub->about.clock], &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return clock_read_ns(clocks[hub->about.clock]);
 }
 
 static void hub_forget(struct hub *hub)
@@ -246,10 +227,7 @@ static enum verdict target_add(struct target *target, int fd, int number, uint32
 	return VERDICT_HUB;
 }
 
-/*
- * Add the hub of one descriptor in /proc/PID/fd to the target. The process may have closed the
- * descriptor.
- */
+/* Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. */
 static enum verdict target_look_at(struct target *target, int folder, const char *name,
                                    uint32_t own_pid)
 {
@@ -272,9 +250,7 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	char path[32];
 	struct stat stat;
 
-	/*
-	 * After an exec the process runs another program, and the descriptor may be another file.
-	 */
+	/* After an exec the same number may be that of another file. */
 	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
 	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
 	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&
@@ -294,55 +270,35 @@ static void target_forget_closed(struct target *target)
 	target->hub_count = kept;
 }
 
-static int target_explain(struct target *target, const bool *found)
-{
-	if (!target_alive(target))
-		return refuse(target, "process %d has ended", (int)target->pid);
-	if (found[VERDICT_VERSION])
-		return refuse(target,
-		              "process %d (%s) uses another version of timerhub than this tool",
-		              (int)target->pid, target->command);
-	if (found[VERDICT_FORKED])
-		return refuse(target,
-		              "process %d (%s) was forked from the process that opened the hub",
-		              (int)target->pid, target->command);
-	if (found[VERDICT_FOREIGN])
-		return refuse(target,
-		              "process %d (%s) has a memfd named " BOARD_NAME
-		              " that is not a hub's board",
-		              (int)target->pid, target->command);
-	return refuse(target,
-	              "process %d (%s) has no hub opened with TIMERHUB_OBSERVABLE,"
-	              " and no loop with TIMERHUB_LOOP_OBSERVABLE",
-	              (int)target->pid, target->command);
-}
-
 int target_find_hubs(struct target *target)
 {
-	bool found[VERDICTS] = { false };
+	enum verdict worst = VERDICT_NOTHING, verdict;
 	uint32_t own_pid = target_own_pid(target);
 	struct dirent *entry;
 	DIR *folder;
-	int fd;
 
 	target_forget_closed(target);
-	fd = openat(target->proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	folder = fd < 0 ? NULL : fdopendir(fd);
+	folder = proc_folder(target->proc, "fd");
 	if (!folder) {
 		int error = errno;
 
-		if (fd >= 0)
-			(void)close(fd);
 		if (!target_alive(target))
-			return refuse(target, "process %d has ended", (int)target->pid);
+			return refuse_ended(target);
 		return refuse(target, "process %d (%s) may not be looked at: %s", (int)target->pid,
 		              target->command, strerror(error));
 	}
 	while ((entry = readdir(folder)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			found[target_look_at(target, dirfd(folder), entry->d_name, own_pid)] = true;
+		if (isdigit((unsigned char)entry->d_name[0])) {
+			verdict = target_look_at(target, dirfd(folder), entry->d_name, own_pid);
+			worst = verdict > worst ? verdict : worst;
+		}
 	(void)closedir(folder);
-	return target->hub_count > 0 ? 0 : target_explain(target, found);
+	if (target->hub_count > 0)
+		return 0;
+	if (!target_alive(target))
+		return refuse_ended(target);
+	return refuse(target, "process %d (%s) %s", (int)target->pid, target->command,
+	              reasons[worst]);
 }
 
 int target_check(struct target *target)
@@ -350,7 +306,7 @@ int target_check(struct target *target)
 	unsigned there = 0;
 
 	if (!target_alive(target))
-		return refuse(target, "process %d has ended", (int)target->pid);
+		return refuse_ended(target);
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
 	return there > 0 && there == target->hub_count ? 0 : target_find_hubs(target);

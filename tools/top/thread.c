@@ -3,11 +3,10 @@
  * Reads what the kernel tells of a thread. See thread.h. A file that may not be read leaves its
  * part of the answer empty: wchan and syscall want more rights than the rest.
  */
-#define _GNU_SOURCE
 #include "thread.h"
 
 #include <ctype.h>
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,10 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "reading.h"
-
-#define STATUS_BYTES 4096
-#define NS_PER_S UINT64_C(1000000000)
+#include "base/clock.h"
 
 /* The system calls in which threads sleep. Others are shown by their numbers. */
 static const struct {
@@ -66,66 +62,73 @@ static const struct {
 	{ SYS_rt_sigsuspend, "rt_sigsuspend" },
 };
 
-/* Reads the beginning of task/FOLDER/NAME. Returns false, and stores "", if it cannot be read. */
-static bool task_read(int proc, const char *folder, const char *name, char *text, size_t bytes)
+bool proc_read(int folder, const char *path, char *text, size_t bytes)
 {
-	char path[64];
-	ssize_t length = -1;
-	int fd;
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
 
-	(void)snprintf(path, sizeof(path), "task/%.20s/%s", folder, name);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		length = read(fd, text, bytes - 1);
+	if (fd >= 0)
 		(void)close(fd);
-	}
 	text[length < 0 ? 0 : length] = 0;
 	return length > 0;
 }
 
-/*
- * Returns whether the process knows the thread task/FOLDER by the number `tid`, and stores the
- * thread's `status`.
- */
-static bool task_is(int proc, const char *folder, int tid, char status[STATUS_BYTES])
+DIR *proc_folder(int folder, const char *path)
 {
-	const char *line, *number;
+	int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *opened = fd < 0 ? NULL : fdopendir(fd);
+	int error = errno;
 
-	if (!task_read(proc, folder, "status", status, STATUS_BYTES))
-		return false;
-	line = strstr(status, "\nNSpid:");
-	if (!line) /* before Linux 4.1 */
-		return atoi(folder) == tid;
-	number =
-		line + strcspn(line + 1, "\n"); /* the last number is that of the inner namespace */
+	if (!opened && fd >= 0)
+		(void)close(fd);
+	errno = error;
+	return opened;
+}
+
+uint32_t proc_inner_number(const char *status, const char *name, uint32_t without)
+{
+	const char *line = strstr(status, name), *number;
+
+	if (!line)
+		return without;
+	number = line + 1 + strcspn(line + 1, "\n");
 	while (isdigit((unsigned char)number[-1]))
 		number--;
-	return atoi(number) == tid;
+	return (uint32_t)strtoul(number, NULL, 10);
+}
+
+static bool task_read(int proc, const char *folder, const char *name, char *text, size_t bytes)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "task/%.20s/%s", folder, name);
+	return proc_read(proc, path, text, bytes);
+}
+
+/* Returns whether task/FOLDER is the thread that its process calls `tid`. Stores its `status`. */
+static bool task_is(int proc, const char *folder, int tid, char status[PROC_STATUS_BYTES])
+{
+	return task_read(proc, folder, "status", status, PROC_STATUS_BYTES) &&
+	       proc_inner_number(status, "\nNSpid:", (uint32_t)atoi(folder)) == (uint32_t)tid;
 }
 
 /* Finds the folder of the thread. In another PID namespace it has another name than `tid`. */
-static bool task_find(int proc, int tid, char folder[24], char status[STATUS_BYTES])
+static bool task_find(int proc, int tid, char folder[24], char status[PROC_STATUS_BYTES])
 {
 	struct dirent *entry;
-	bool found;
+	bool found = false;
 	DIR *tasks;
-	int fd;
 
 	(void)snprintf(folder, 24, "%d", tid);
 	if (task_is(proc, folder, tid, status))
 		return true;
-	fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	tasks = fd < 0 ? NULL : fdopendir(fd);
-	if (!tasks) {
-		if (fd >= 0)
-			(void)close(fd);
-		return false;
-	}
-	for (found = false; !found && (entry = readdir(tasks));) {
+	tasks = proc_folder(proc, "task");
+	while (tasks && !found && (entry = readdir(tasks))) {
 		(void)snprintf(folder, 24, "%.20s", entry->d_name);
 		found = isdigit((unsigned char)*folder) && task_is(proc, folder, tid, status);
 	}
-	(void)closedir(tasks);
+	if (tasks)
+		(void)closedir(tasks);
 	return found;
 }
 
@@ -157,14 +160,14 @@ static void read_syscall(const char *text, struct thread *thread)
 bool thread_look(int proc, int tid, struct thread *ret_thread)
 {
 	uint64_t user_ticks, system_ticks, ran_ns;
-	char text[1024], folder[24], status[STATUS_BYTES];
+	char text[1024], folder[24], status[PROC_STATUS_BYTES];
 	const char *name_end, *sleeps;
 
 	*ret_thread = (struct thread){ .tid = tid };
 	if (!task_find(proc, tid, folder, status) ||
 	    !task_read(proc, folder, "stat", text, sizeof(text)))
 		return false;
-	ret_thread->at_ns = reading_clock_ns();
+	ret_thread->at_ns = clock_monotonic_ns();
 	name_end = strrchr(text, ')'); /* the name itself may contain a ')' */
 	if (!name_end ||
 	    sscanf(name_end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,

@@ -3,10 +3,11 @@
 #ifndef TOP_THREAD_H
 #define TOP_THREAD_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#define PROC_STATUS_BYTES 4096 /* room for /proc/PID/status */
 #define THREAD_TEXT_BYTES 32
 
 struct thread {
@@ -27,5 +28,17 @@ struct thread {
  * Returns false if there is no such thread, or if it may not be looked at.
  */
 bool thread_look(int proc, int tid, struct thread *ret_thread);
+
+/* Reads the beginning of a file. Returns false, and stores "", if there is nothing to read. */
+bool proc_read(int folder, const char *path, char *text, size_t bytes);
+
+/* Opens a folder. Returns NULL, and sets errno, on failure. */
+DIR *proc_folder(int folder, const char *path);
+
+/*
+ * Returns the last number in the line `name` of /proc/PID/status, which is that of the innermost
+ * PID namespace. Returns `without` if there is no such line, as before Linux 4.1.
+ */
+uint32_t proc_inner_number(const char *status, const char *name, uint32_t without);
 
 #endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shows one hub or loop, or all. See outputs.h. The queues stand directly under the head, because
+ * the one in which events wait names the guilty consumer.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "outputs.h"
+
+#define ROWS_BELOW_QUEUES 15 /* the counters, which are to be on the screen too */
+#define QUEUE_ROWS_MIN 3
+#define OVERVIEW_RHYTHM 20
+
+/* the largest number of rows of the histogram; the first row also counts all smaller buckets */
+#define HISTOGRAM_ROWS 10
+#define HISTOGRAM_ROWS_MIN 4
+#define BAR_COLUMNS 9
+
+static struct number rate_between(const struct reading *now, uint64_t count, uint64_t count_before)
+{
+	return now->before
+	               ? rate(reading_rate(count, count_before, now->at_ns - now->before->at_ns))
+	               : (struct number){ "-" };
+}
+
+/* Adds the line that explains the characters of the rhythm. */
+static void page_add_legend(struct page *page)
+{
+	page_add(page, "latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later");
+}
+
+/* ---- how late events were ---- */
+
+static void page_bounds(struct page *page, const char *name, const struct lateness *lateness)
+{
+	static const char *const names[BOUNDS] = { "p50 <", "p99 <", "max <" };
+	struct number texts[2];
+
+	page_add(page, "%-10s %8s %12s", name, "lately", "since open");
+	for (unsigned i = 0; i < BOUNDS; i++) {
+		for (unsigned j = 0; j < 2; j++)
+			texts[j] = lateness[j].count > 0 ? span(lateness[j].below_ns[i])
+			                                 : (struct number){ "-" };
+		page_add(page, "%-10s %8s %12s", names[i], texts[LATELY].text,
+		         texts[SINCE_OPEN].text);
+	}
+}
+
+struct bar {
+	char text[BAR_COLUMNS + 1];
+};
+
+/*
+ * A count above 0 gets at least one character. The length is computed as a double, because an
+ * integer product would overflow for counts beyond 2^60.
+ */
+static struct bar bar(uint64_t count, uint64_t most)
+{
+	struct bar bar = { "" };
+	size_t length = most > 0 ? (size_t)((double)count * BAR_COLUMNS / (double)most) : 0;
+
+	if (count > 0)
+		memset(bar.text, '#', length < 1 ? 1 : length);
+	return bar;
+}
+
+/* Adds the buckets below `first` to that one. Returns the highest count of all rows. */
+static uint64_t fold(uint64_t *buckets, unsigned first, unsigned last)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < first; i++)
+		buckets[first] += buckets[i];
+	for (unsigned i = first; i <= last; i++)
+		most = u64_max(most, buckets[i]);
+	return most;
+}
+
+static void page_histogram(struct page *page, struct lateness told, struct lateness taken)
+{
+	unsigned first = BOARD_LATENESS_BUCKETS - 1, last = 0, rows = HISTOGRAM_ROWS;
+	uint64_t told_most, taken_most;
+
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
+		if (told.buckets[i] + taken.buckets[i] == 0)
+			continue;
+		last = i;
+		first = i < first ? i : first;
+	}
+	if (page->rows > 0 && page->count + rows > page->rows)
+		rows = page->rows > page->count + HISTOGRAM_ROWS_MIN ? page->rows - page->count
+		                                                     : HISTOGRAM_ROWS_MIN;
+	if (last >= rows && first < last + 1 - rows)
+		first = last + 1 - rows;
+	told_most = fold(told.buckets, first, last);
+	taken_most = fold(taken.buckets, first, last);
+	for (unsigned i = first; i <= last; i++)
+		page_add(page, "< %8s  %-*s  %s", span(lateness_below_ns(i)).text, BAR_COLUMNS,
+		         bar(told.buckets[i], told_most).text,
+		         bar(taken.buckets[i], taken_most).text);
+}
+
+static void page_lateness(struct page *page, const struct reading *now)
+{
+	const struct lateness told[] = { lateness_of(now, TOLD_LATE, LATELY),
+		                         lateness_of(now, TOLD_LATE, SINCE_OPEN) };
+	const struct lateness taken[] = { lateness_of(now, TAKEN_LATE, LATELY),
+		                          lateness_of(now, TAKEN_LATE, SINCE_OPEN) };
+	enum period period = told[LATELY].count + taken[LATELY].count > 0 ? LATELY : SINCE_OPEN;
+	bool is_loop = reading_is_loop(now);
+
+	if (!is_loop)
+		page_bounds(page, "taken late", taken);
+	page_bounds(page, is_loop ? "late" : "told late", told);
+	page_add(page, "%-10s  %-*s  %s", period == LATELY ? "lately" : "since open", BAR_COLUMNS,
+	         is_loop ? "" : "told", is_loop ? "" : "taken");
+	page_histogram(page, told[period], taken[period]);
+}
+
+/* ---- one hub or loop ---- */
+
+static void page_head(struct page *page, const struct watch *watch, unsigned index)
+{
+	const struct reading *now = &watch->now[index];
+	const struct board_header *about = &now->about;
+	struct number open = hours(reading_more(now->at_ns, about->opened_ns));
+
+	if (reading_is_loop(now)) {
+		page_add(page, "process %d (%s), %u of %u: a loop, clock %s",
+		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
+		         clock_name(about));
+		page_add(page, "library %s, open for %s", about->library_version, open.text);
+	} else {
+		page_add(page, "process %d (%s), hub %u of %u: thread \"%s\", clock %s",
+		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
+		         about->thread_name, clock_name(about));
+		page_add(page, "sleeper %s, library %s, open for %s, queues %" PRIu32,
+		         sleeper_name(now->stats.sleeper), about->library_version, open.text,
+		         now->queue_count);
+	}
+	page_add(page, "latest %*s|", READING_RHYTHM, now->rhythm);
+}
+
+/* Returns how many queues are shown, so that the counters are on the screen, too. */
+static uint32_t queue_rows(const struct page *page, uint32_t queue_count)
+{
+	uint32_t others = page->count + 1 + ROWS_BELOW_QUEUES;
+	uint32_t rows = page->rows > others + QUEUE_ROWS_MIN ? page->rows - others : QUEUE_ROWS_MIN;
+
+	if (page->rows == 0) /* this is no screen */
+		rows = READING_QUEUES_MAX;
+	else if (queue_count > rows && rows > QUEUE_ROWS_MIN)
+		rows--; /* for the line that says how many more there are */
+	return rows < READING_QUEUES_MAX ? rows : READING_QUEUES_MAX;
+}
+
+static void page_queues(struct page *page, const struct reading *now)
+{
+	uint32_t rows = queue_rows(page, now->queue_count);
+
+	if (now->queue_count > 0)
+		page_add(page, "%5s %5s %12s %15s %12s", "queue", "fd", "a second", "delivered",
+		         "waiting");
+	for (uint32_t i = 0; i < now->queue_count && i < rows; i++) {
+		const struct queue_reading *queue = &now->queues[i];
+		const struct queue_reading *then =
+			now->before ? reading_queue(now->before, queue->index) : NULL;
+		bool grew = queue->grew >= READING_GREW;
+
+		page_add(page, "%5" PRIu32 " %5d %12s %15s %12s%s", queue->index, queue->fd,
+		         rate_between(now, queue->delivered, (then ? then : queue)->delivered).text,
+		         number(queue->delivered).text, number(queue->waiting).text,
+		         grew ? " grows" : "");
+		if (grew)
+			page_mark(page);
+	}
+	if (now->queue_count > rows)
+		page_add(page, "and %" PRIu32 " more in which less waits", now->queue_count - rows);
+}
+
+static void page_depths(struct page *page, const struct reading *now)
+{
+	struct number room = number(now->about.timers_max);
+	bool grew = now->inbox_grew >= READING_GREW;
+
+	if (reading_is_loop(now)) {
+		page_add(page, "%-16s %11s", "timeouts", number(now->added).text);
+		page_add(page, "  room for %s", room.text);
+		page_add(page, "%-16s %11s", "longest turn", span(now->turn_max_ns).text);
+		page_add(page, "%s", "");
+		return;
+	}
+	page_add(page, "%-16s %11s", "live timers", number(now->stats.live).text);
+	page_add(page, "  most %s, room for %s", number(now->stats.live_max).text, room.text);
+	page_add(page, "%-16s %11s%s", "in the inbox", number(now->inbox).text,
+	         grew ? " grows" : "");
+	if (grew)
+		page_mark(page);
+	page_add(page, "%-16s %11s", "in the outboxes", number(now->stats.waiting).text);
+}
+
+static void page_counters(struct page *page, const struct reading *now)
+{
+	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
+	for (const struct counter *counter = counters_of(now->about.kind); counter->name;
+	     counter++) {
+		uint64_t value = counter_value(counter, now);
+		uint64_t before = now->before ? counter_value(counter, now->before) : 0;
+
+		if (counter->row)
+			page_add(page, "%-16s %11s %15s", counter->row,
+			         rate_between(now, value, before).text, number(value).text);
+	}
+}
+
+static void one_fill(struct page *page, const struct watch *watch, unsigned index)
+{
+	const struct reading *now = &watch->now[index];
+	struct page right = { .count = 0 };
+	unsigned from;
+
+	page_head(page, watch, index);
+	page_queues(page, now);
+	page_add_legend(page);
+	from = page->count;
+	page_depths(page, now);
+	page_counters(page, now);
+	right.rows = page->rows > from ? page->rows - from : 0;
+	page_lateness(&right, now);
+	page_beside(page, from, &right);
+	if (reading_is_loop(now))
+		return;
+	page_add(page, "%s", "");
+	page_add(page,
+	         "* number of timers that the owner scheduled again, because they were moved");
+	page_add(page, "  to a later deadline. The calls that move timers are not counted.");
+}
+
+/* ---- all of them ---- */
+
+static void page_row(struct page *page, const struct reading *now, unsigned place)
+{
+	bool is_loop = reading_is_loop(now);
+	struct lateness late = lateness_of(now, is_loop ? TOLD_LATE : TAKEN_LATE, LATELY);
+	const struct reading *then = now->before ? now->before : now;
+	size_t length = strlen(now->rhythm);
+
+	page_add(page, "%3u %-16s %11s %10s %9s %8s  %s", place,
+	         is_loop ? "a loop" : now->about.thread_name,
+	         number(is_loop ? now->added : now->stats.live).text,
+	         (is_loop ? rate_between(now, now->callbacks, then->callbacks)
+	                  : rate_between(now, now->stats.delivered, then->stats.delivered))
+	                 .text,
+	         is_loop ? "" : number(now->stats.waiting).text,
+	         late.count > 0 ? span(late.below_ns[P99]).text : "-",
+	         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
+	if (now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW)
+		page_mark(page);
+}
+
+static void overview_fill(struct page *page, const struct watch *watch)
+{
+	page_add(page, "process %d (%s)", (int)watch->target.pid, watch->target.command);
+	page_add(page, "%3s %-16s %11s %10s %9s %8s  %s", "", "", "live", "a second", "waiting",
+	         "p99 <", "latest");
+	for (unsigned i = 0; i < watch->count; i++)
+		page_row(page, &watch->now[i], i + 1);
+	page_add_legend(page);
+}
+
+void page_fill(struct page *page, const struct watch *watch, enum view view, unsigned index)
+{
+	if (view == VIEW_OVERVIEW)
+		overview_fill(page, watch);
+	else if (view == VIEW_WHO)
+		who_fill(page, watch);
+	else
+		one_fill(page, watch, index);
+}
