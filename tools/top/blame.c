@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "page.h"
+#include "outputs.h"
 
 /* the shortest time between two looks that says something: the kernel counts in steps of 4 ms */
 #define LOOKS_APART_NS 8000000
@@ -52,19 +52,6 @@ const char *work_name(enum work work)
 	return names[work];
 }
 
-/* Returns whether a loop waits for its sockets in this system call, and a program for events. */
-static bool is_wait(const char *syscall)
-{
-	static const char *const waits[] = { "poll",         "ppoll",         "select",
-		                             "pselect6",     "epoll_wait",    "epoll_pwait",
-		                             "epoll_pwait2", "io_uring_enter" };
-
-	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
-		if (strcmp(syscall, waits[i]) == 0)
-			return true;
-	return false;
-}
-
 /* ---- sentences ---- */
 
 /* Lateness below that needs nobody to blame. */
@@ -85,6 +72,13 @@ void tell_timer(struct sentence *sentence, const struct running *running)
 	bool is_timeout = running->cell.loop != 0 && running->cell.queue == 0;
 
 	tell(sentence, " (%s %" PRIx64 ")", is_timeout ? "timeout" : "timer", running->cell.timer);
+}
+
+/* Returns whether a loop waits for its sockets in this system call, and a program for events. */
+static bool is_wait(const char *call)
+{
+	return strstr(call, "poll") || strstr(call, "select") ||
+	       strcmp(call, "io_uring_enter") == 0;
 }
 
 void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
@@ -241,8 +235,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 	if (now->overdue_ns > LATE_NS) {
 		sentence = begin_of(blame, watch, index);
 		tell(sentence, " is due for %s: ", span(now->overdue_ns).text);
-		tell_if_known(sentence, watch, runnings_of_loop(watch->running, now->address),
-		              "turn it");
+		tell_if_known(sentence, watch, running_at(watch->running, now->address), "turn it");
 	}
 	for (uint32_t i = 0; i < now->queues_listed; i++) {
 		const struct queue_reading *queue = &now->queues[i];
@@ -253,8 +246,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 		tell(sentence,
 		     "queue %" PRIu32 " of hub %u: %s wait, none taken for %s: ", queue->index,
 		     index + 1, number(queue->waiting).text, span(queue->untaken_ns).text);
-		tell_if_known(sentence, watch,
-		              runnings_of_queue(watch->running, now->about.serial, queue->address),
+		tell_if_known(sentence, watch, running_at(watch->running, queue->address),
 		              "take from it");
 	}
 }

@@ -43,33 +43,25 @@ struct function_names {
  */
 static const struct function_names *current;
 
-/* Reads a whole file of /proc, whose size is not known before. Returns NULL on failure. */
-static char *read_all(int folder, const char *name)
+/* Reads the whole file, whose size is not known before, and which has no zero byte. */
+static char *read_maps(int proc)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-	size_t bytes = 0, room = 1 << 16;
-	char *text = fd < 0 ? NULL : malloc(room);
-	ssize_t got = -1;
+	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	bool is_read = false;
+	char *text = NULL;
+	size_t room = 0;
 
-	while (text && (got = read(fd, text + bytes, room - bytes - 1)) > 0) {
-		char *larger;
-
-		bytes += (size_t)got;
-		if (room - bytes > 4096)
-			continue;
-		larger = realloc(text, room *= 2);
-		if (!larger)
-			break;
-		text = larger;
-	}
-	if (fd >= 0)
+	if (file) {
+		is_read = getdelim(&text, &room, 0, file) > 0 && !ferror(file);
+		(void)fclose(file);
+	} else if (fd >= 0) {
 		(void)close(fd);
-	if (!text || got != 0) {
-		free(text);
-		return NULL;
 	}
-	text[bytes] = 0;
-	return text;
+	if (is_read)
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* Finds the line of the maps that begins with this address. */
@@ -159,7 +151,7 @@ static bool has_same_code(const char *maps, const char *others)
 /* Begins anew if the process has mapped or unmapped code since the last time. */
 static bool names_refresh(struct function_names *names)
 {
-	char *maps = read_all(names->proc, "maps");
+	char *maps = read_maps(names->proc);
 	FILE *file;
 
 	if (maps && names->maps && names->dwfl && has_same_code(maps, names->maps)) {
@@ -171,7 +163,7 @@ static bool names_refresh(struct function_names *names)
 	if (names->dwfl)
 		dwfl_end(names->dwfl);
 	names->dwfl = NULL;
-	if (!maps || *maps == 0)
+	if (!maps)
 		return false;
 	names->dwfl = dwfl_begin(&names->callbacks);
 	file = names->dwfl ? fmemopen(maps, strlen(maps), "r") : NULL;

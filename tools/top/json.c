@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes readings as JSON. See json.h. All texts are printable ASCII already, in which only quotes
+ * Writes readings as JSON. See outputs.h. All texts are printable ASCII already, in which only quotes
  * and backslashes need an escape.
  */
-#include "json.h"
-
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "blame.h"
+#include "outputs.h"
 
 /* How many brackets are open, and whether something stands behind the last bracket that opened. */
 static unsigned depth;
@@ -59,10 +59,20 @@ void json_text(const char *name, const char *text)
 	write_text(text);
 }
 
+__attribute__((format(printf, 2, 3))) static void json_value(const char *name, const char *format,
+                                                             ...)
+{
+	va_list arguments;
+
+	json_name(name);
+	va_start(arguments, format);
+	(void)vprintf(format, arguments);
+	va_end(arguments);
+}
+
 void json_number(const char *name, uint64_t value)
 {
-	json_name(name);
-	(void)printf("%" PRIu64, value);
+	json_value(name, "%" PRIu64, value);
 }
 
 static void json_lateness(const char *name, const struct lateness *lateness)
@@ -79,12 +89,10 @@ static void json_lateness(const char *name, const struct lateness *lateness)
 		if (lateness->buckets[i] == 0)
 			continue;
 		json_begin(NULL, '[');
-		if (lateness_below_ns(i) == UINT64_MAX) {
-			json_name(NULL);
-			(void)printf("null");
-		} else {
+		if (lateness_below_ns(i) == UINT64_MAX)
+			json_value(NULL, "null");
+		else
 			json_number(NULL, lateness_below_ns(i));
-		}
 		json_number(NULL, lateness->buckets[i]);
 		json_end(']');
 	}
@@ -113,8 +121,7 @@ static void json_queues(const struct reading *now)
 
 		json_begin(NULL, '{');
 		json_number("index", queue->index);
-		json_name("fd");
-		(void)printf("%d", queue->fd);
+		json_value("fd", "%d", queue->fd);
 		json_number("delivered", queue->delivered);
 		json_number("overruns", queue->overruns);
 		json_number("outbox", queue->waiting);
@@ -131,12 +138,10 @@ static void json_rates(const struct reading *now)
 	json_number("elapsed_ns", elapsed_ns);
 	json_begin("per_second", '{');
 	for (const struct counter *counter = counters_of(BOARD_HUB); counter->name; counter++)
-		if (counter->row) {
-			json_name(counter->name);
-			(void)printf("%.3f",
-			             reading_rate(counter_value(counter, now),
-			                          counter_value(counter, now->before), elapsed_ns));
-		}
+		if (counter->row)
+			json_value(counter->name, "%.3f",
+			           reading_rate(counter_value(counter, now),
+			                        counter_value(counter, now->before), elapsed_ns));
 	json_end('}');
 }
 

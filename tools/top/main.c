@@ -20,23 +20,15 @@
 #include <when.h>
 
 #include "base/clock.h"
-#include "json.h"
 #include "outputs.h"
 
-#define INTERVAL_MIN_S 0.05
-#define INTERVAL_MAX_S 3600.0
-#define WATCH_MIN_NS (10 * NS_PER_MS)
-#define WATCH_MAX_NS (3600 * NS_PER_S)
 #define PRINTED_COLUMNS 80
 
 struct options {
-	pid_t pid;
+	bool given[128]; /* by the letter of the option */
 	double interval_s;
-	bool interval_given;
-	bool once;
-	bool json;
-	bool metrics;
-	uint64_t watch_ns; /* the threshold of --watch; 0: it is not given */
+	uint64_t watch_ns;
+	pid_t pid; /* 0: no process is given */
 };
 
 static volatile sig_atomic_t stopped;
@@ -81,55 +73,28 @@ static int wrong(const char *what)
 	return -1;
 }
 
-static int parse_interval(const char *text, struct options *options)
-{
-	char *end;
-
-	options->interval_s = strtod(text, &end);
-	options->interval_given = true;
-	/* If interval_s is NaN, both comparisons are false, so the tool refuses it. */
-	if (end == text || *end != 0 ||
-	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
-		return wrong("--interval must be 0.05 to 3600 seconds");
-	return 0;
-}
-
-static int parse_watch(const char *text, struct options *options)
+/* Reads the value of an option that has one. */
+static int parse_value(int option, const char *text, struct options *options)
 {
 	struct when when;
+	char *end;
 
-	if (!when_read(text, &when) || when.is_absolute || when.ns < WATCH_MIN_NS ||
-	    when.ns > WATCH_MAX_NS)
-		return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
-	options->watch_ns = when.ns;
+	if (option == 'i') {
+		options->interval_s = strtod(text, &end);
+		/* No comparison with a NaN is true. */
+		if (end == text || *end != 0 ||
+		    !(options->interval_s >= 0.05 && options->interval_s <= 3600))
+			return wrong("--interval must be 0.05 to 3600 seconds");
+	} else if (option == 'w') {
+		if (!when_read(text, &when) || when.is_absolute || when.ns < 10 * NS_PER_MS ||
+		    when.ns > 3600 * NS_PER_S)
+			return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
+		options->watch_ns = when.ns;
+	}
 	return 0;
 }
 
-static int parse_option(int option, struct options *options)
-{
-	switch (option) {
-	case '1':
-		options->once = true;
-		return 0;
-	case 'j':
-		options->json = true;
-		return 0;
-	case 'm':
-		options->metrics = options->once = true;
-		return 0;
-	case 'i':
-		return parse_interval(optarg, options);
-	case 'w':
-		return parse_watch(optarg, options);
-	case 'h':
-	case 'V':
-		(void)console_answer(option == 'h' ? "-h" : "-V");
-		exit(console_end(GOOD, REFUSED));
-	default:
-		return wrong("there is no such option, or its value is missing");
-	}
-}
-
+/* Reads the arguments. Answers --help and --version at once, and exits. */
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -142,16 +107,26 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool *given = options->given;
 	uint64_t pid;
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1)
-		if (parse_option(option, options) < 0)
+	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
+		if (option == '?')
+			return wrong("there is no such option, or its value is missing");
+		if (option == 'h' || option == 'V') {
+			(void)console_answer(option == 'h' ? "-h" : "-V");
+			exit(console_end(GOOD, REFUSED));
+		}
+		given[option] = true;
+		if (parse_value(option, optarg, options) < 0)
 			return -1;
-	if (options->json && options->metrics)
+	}
+	given['1'] |= given['m'];
+	if (given['j'] && given['m'])
 		return wrong("--json and --metrics exclude each other");
-	if (options->watch_ns > 0 && (options->once || options->interval_given))
+	if (given['w'] && (given['1'] || given['i']))
 		return wrong(
 			"--watch has no reading that --once, --metrics or --interval could be of");
 	if (argc == 1)
@@ -198,10 +173,10 @@ static void print_pages(const struct watch *watch)
 
 static int print_reading(const struct watch *watch, const struct options *options)
 {
-	if (options->metrics) {
+	if (options->given['m']) {
 		if (metrics_print(watch) < 0)
 			return complain(strerror(ENOMEM));
-	} else if (options->json) {
+	} else if (options->given['j']) {
 		json_print(watch);
 	} else {
 		print_pages(watch);
@@ -213,12 +188,12 @@ static int print_reading(const struct watch *watch, const struct options *option
 static int print(struct watch *watch, const struct options *options)
 {
 	const struct timespec pause = timespec_of((uint64_t)(options->interval_s * 1e9));
-	bool want = !options->once || !options->interval_given;
+	bool once = options->given['1'], want = !once || !options->given['i'];
 
 	for (;;) {
 		if (want && print_reading(watch, options) < 0)
 			return -1;
-		if ((want && options->once) || stopped)
+		if ((want && once) || stopped)
 			return 0;
 		want = true;
 		(void)nanosleep(&pause, NULL);
@@ -231,11 +206,11 @@ static int print(struct watch *watch, const struct options *options)
 
 static int show(struct watch *watch, const struct options *options)
 {
-	if (options->watch_ns > 0)
-		return stalls_run(watch, options->watch_ns, options->json, &stopped) == 0
+	if (options->given['w'])
+		return stalls_run(watch, options->watch_ns, options->given['j'], &stopped) == 0
 		               ? 0
 		               : complain(strerror(errno));
-	if (options->once || options->json)
+	if (options->given['1'] || options->given['j'])
 		return print(watch, options);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return complain("this is no terminal: use --once or --json");

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways in which timerhub-top shows a watch. */
+/* The ways in which timerhub-top shows a watch: pages of text, JSON, OpenMetrics, stalls. */
 #ifndef TOP_OUTPUTS_H
 #define TOP_OUTPUTS_H
 
 #include <signal.h>
 
-#include "page.h"
 #include "watch.h"
+
+/* ---- pages of text, shown on a screen or printed, and the numbers on them ---- */
+
+#define PAGE_LINES_MAX 192
+#define PAGE_COLUMNS_MAX 240
+
+struct page {
+	unsigned columns, rows; /* the size that the page should fit; longer pages are cut off */
+	unsigned count;
+	bool marked[PAGE_LINES_MAX]; /* whether the line tells of something that grows */
+	char lines[PAGE_LINES_MAX][PAGE_COLUMNS_MAX + 1];
+};
+
+__attribute__((format(printf, 2, 3))) void page_add(struct page *page, const char *format, ...);
+
+/* Marks the line that was added last. */
+void page_mark(struct page *page);
+
+/* A number or a word, as it stands on a page. */
+struct number {
+	char text[32];
+};
+
+/* Formats a number with commas: 1234567 is "1,234,567". */
+struct number number(uint64_t value);
+
+/* Formats a time span of `ns` nanoseconds with three digits and a unit; UINT64_MAX is "any". */
+struct number span(uint64_t ns);
 
 enum view {
 	VIEW_ONE,      /* one hub or loop */
@@ -27,6 +54,30 @@ void who_fill(struct page *page, const struct watch *watch);
  * target's `refusal`, which is empty if the terminal is unknown.
  */
 int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop);
+
+/* ---- for scripts ---- */
+
+/* Prints the latest readings, with rates since the readings before if there are any. */
+void json_print(const struct watch *watch);
+
+/*
+ * Begins an object or an array, by its opening bracket. `name` is NULL if it is no member of an
+ * object, as for all functions. json_end() with the outermost bracket ends the line.
+ */
+void json_begin(const char *name, char bracket);
+void json_end(char bracket);
+
+/* Adds a text, which must be printable ASCII. */
+void json_text(const char *name, const char *text);
+void json_number(const char *name, uint64_t value);
+
+/*
+ * Adds a member "thread", or without a name an element, with what a thread does. `function` is that
+ * of its callback. The times count since running->before if `since_before`, else since the thread
+ * began.
+ */
+void json_thread(const char *name, const struct running *running, const char *function,
+                 bool since_before);
 
 /* Prints the latest readings as OpenMetrics text. Returns -1 if memory is short. */
 int metrics_print(const struct watch *watch);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shows one hub or loop, or all. See outputs.h. The queues stand directly under the head, because
- * the one in which events wait names the guilty consumer.
- */
+/* Makes pages of text: the tools for it, and the pages of one hub or loop and of all. */
+#include "outputs.h"
+
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "outputs.h"
+#include "base/clock.h"
 
+#define RIGHT_COLUMN 46      /* first column of a page's right half */
+#define TWO_HALVES_MIN 78    /* smallest width of a page with two halves */
 #define ROWS_BELOW_QUEUES 15 /* the counters, which are to be on the screen too */
 #define QUEUE_ROWS_MIN 3
 #define OVERVIEW_RHYTHM 20
@@ -18,11 +20,91 @@
 #define HISTOGRAM_ROWS_MIN 4
 #define BAR_COLUMNS 9
 
-static struct number rate_between(const struct reading *now, uint64_t count, uint64_t count_before)
+void page_add(struct page *page, const char *format, ...)
 {
-	return now->before
-	               ? rate(reading_rate(count, count_before, now->at_ns - now->before->at_ns))
-	               : (struct number){ "-" };
+	va_list arguments;
+
+	if (page->count == PAGE_LINES_MAX)
+		return;
+	va_start(arguments, format);
+	(void)vsnprintf(page->lines[page->count], PAGE_COLUMNS_MAX + 1, format, arguments);
+	va_end(arguments);
+	page->marked[page->count++] = false;
+}
+
+void page_mark(struct page *page)
+{
+	page->marked[page->count - 1] = true;
+}
+
+/* Writes the lines of `right` beside those of `page` if it is wide enough, else below them. */
+static void page_beside(struct page *page, unsigned from, const struct page *right)
+{
+	if (page->columns < TWO_HALVES_MIN) {
+		for (unsigned i = 0; i < right->count; i++)
+			page_add(page, "%s", right->lines[i]);
+		return;
+	}
+	for (unsigned i = 0; i < right->count && from + i < PAGE_LINES_MAX; i++) {
+		char left[RIGHT_COLUMN + 1];
+
+		while (page->count <= from + i)
+			page_add(page, "%s", "");
+		(void)snprintf(left, sizeof(left), "%s", page->lines[from + i]);
+		(void)snprintf(page->lines[from + i], PAGE_COLUMNS_MAX + 1, "%-*s  %s",
+		               RIGHT_COLUMN, left, right->lines[i]);
+	}
+}
+
+struct number number(uint64_t value)
+{
+	struct number number;
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, value);
+	char *to = number.text;
+
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = 0;
+	return number;
+}
+
+struct number span(uint64_t ns)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	struct number number;
+	double value = (double)ns;
+	unsigned unit = 0;
+
+	if (ns == UINT64_MAX)
+		return (struct number){ "any" };
+	while (unit < 3 && value >= 1000) {
+		value /= 1000;
+		unit++;
+	}
+	(void)snprintf(number.text, sizeof(number.text), "%.*f %s",
+	               unit == 0 || value >= 100 ? 0 : (value >= 10 ? 1 : 2), value, units[unit]);
+	return number;
+}
+
+/* ---- how late events were ---- */
+
+/* Formats the rate of a counter since the reading before. */
+static struct number rate(const struct reading *now, uint64_t count, uint64_t count_before)
+{
+	struct number text = { "-" };
+	double a_second;
+
+	if (!now->before)
+		return text;
+	a_second = reading_rate(count, count_before, now->at_ns - now->before->at_ns);
+	if (a_second >= 99.95)
+		return number((uint64_t)(a_second + 0.5));
+	(void)snprintf(text.text, sizeof(text.text), "%.1f", a_second);
+	return text;
 }
 
 /* Adds the line that explains the characters of the rhythm. */
@@ -30,8 +112,6 @@ static void page_add_legend(struct page *page)
 {
 	page_add(page, "latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later");
 }
-
-/* ---- how late events were ---- */
 
 static void page_bounds(struct page *page, const char *name, const struct lateness *lateness)
 {
@@ -121,6 +201,17 @@ static void page_lateness(struct page *page, const struct reading *now)
 
 /* ---- one hub or loop ---- */
 
+/* Formats a time span in hours, minutes and seconds. */
+static struct number hours(uint64_t ns)
+{
+	uint64_t seconds = ns / NS_PER_S;
+	struct number number;
+
+	(void)snprintf(number.text, sizeof(number.text), "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
+	               seconds / 3600, seconds / 60 % 60, seconds % 60);
+	return number;
+}
+
 static void page_head(struct page *page, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
@@ -170,7 +261,7 @@ static void page_queues(struct page *page, const struct reading *now)
 		bool grew = queue->grew >= READING_GREW;
 
 		page_add(page, "%5" PRIu32 " %5d %12s %15s %12s%s", queue->index, queue->fd,
-		         rate_between(now, queue->delivered, (then ? then : queue)->delivered).text,
+		         rate(now, queue->delivered, (then ? then : queue)->delivered).text,
 		         number(queue->delivered).text, number(queue->waiting).text,
 		         grew ? " grows" : "");
 		if (grew)
@@ -211,7 +302,7 @@ static void page_counters(struct page *page, const struct reading *now)
 
 		if (counter->row)
 			page_add(page, "%-16s %11s %15s", counter->row,
-			         rate_between(now, value, before).text, number(value).text);
+			         rate(now, value, before).text, number(value).text);
 	}
 }
 
@@ -250,8 +341,8 @@ static void page_row(struct page *page, const struct reading *now, unsigned plac
 	page_add(page, "%3u %-16s %11s %10s %9s %8s  %s", place,
 	         is_loop ? "a loop" : now->about.thread_name,
 	         number(is_loop ? now->added : now->stats.live).text,
-	         (is_loop ? rate_between(now, now->callbacks, then->callbacks)
-	                  : rate_between(now, now->stats.delivered, then->stats.delivered))
+	         (is_loop ? rate(now, now->callbacks, then->callbacks)
+	                  : rate(now, now->stats.delivered, then->stats.delivered))
 	                 .text,
 	         is_loop ? "" : number(now->stats.waiting).text,
 	         late.count > 0 ? span(late.below_ns[P99]).text : "-",

@@ -14,11 +14,6 @@
 
 #define DEPTH_MASK (((uint64_t)1 << BOARD_DEPTH_BITS) - 1)
 
-uint64_t reading_more(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
-
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
 {
 	return elapsed_ns == 0 ? 0 : (double)reading_more(now, before) * 1e9 / (double)elapsed_ns;
@@ -26,61 +21,66 @@ double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
 
 /* ---- counters ---- */
 
-#define METRIC(json, place, on_page, ...)                                                          \
+#define METRIC(json, place, from, on_page, ...)                                                    \
 	{                                                                                          \
-		(json), offsetof(struct reading, place), (on_page),                                \
+		(json), offsetof(struct reading, place), (from), (on_page),                        \
 		{                                                                                  \
 			__VA_ARGS__                                                                \
 		}                                                                                  \
 	}
 
-#define COUNTER(json, place, on_page) METRIC(json, place, on_page, .name = NULL)
+#define COUNTER(json, place, from, on_page) METRIC(json, place, from, on_page, .name = NULL)
+#define COMPUTED SIZE_MAX
+#define ON_BOARD(place) offsetof(struct board, place)
 
 static const struct counter of_hubs[] = {
-	METRIC("timers_max", about.timers_max, NULL, "timerhub_timers_max", "gauge", NULL,
+	METRIC("timers_max", about.timers_max, COMPUTED, NULL, "timerhub_timers_max", "gauge", NULL,
 	       "Largest possible number of live timers."),
-	COUNTER("live", stats.live, NULL),
-	COUNTER("live_max", stats.live_max, NULL),
-	COUNTER("armed", stats.armed, "armed"),
-	COUNTER("refiled", stats.refiled, "refiled *"),
-	COUNTER("cancelled", stats.cancelled, "cancelled"),
-	COUNTER("expired", stats.expired, "expired"),
-	COUNTER("delivered", stats.delivered, "delivered"),
-	COUNTER("overruns", stats.overruns, "overruns"),
-	METRIC("inbox", inbox, NULL, "timerhub_inbox", "gauge", NULL,
+	COUNTER("live", stats.live, COMPUTED, NULL),
+	COUNTER("live_max", stats.live_max, COMPUTED, NULL),
+	COUNTER("armed", stats.armed, COMPUTED, "armed"),
+	COUNTER("refiled", stats.refiled, ON_BOARD(owner.refiled), "refiled *"),
+	COUNTER("cancelled", stats.cancelled, COMPUTED, "cancelled"),
+	COUNTER("expired", stats.expired, ON_BOARD(owner.expired), "expired"),
+	COUNTER("delivered", stats.delivered, COMPUTED, "delivered"),
+	COUNTER("overruns", stats.overruns, COMPUTED, "overruns"),
+	METRIC("inbox", inbox, COMPUTED, NULL, "timerhub_inbox", "gauge", NULL,
 	       "Entries in the inbox that the owner has not read."),
-	COUNTER("inbox_max", stats.inbox_max, NULL),
-	METRIC("outbox", stats.waiting, NULL, "timerhub_outbox", "gauge", NULL,
+	COUNTER("inbox_max", stats.inbox_max, ON_BOARD(owner.inbox_max), NULL),
+	METRIC("outbox", stats.waiting, COMPUTED, NULL, "timerhub_outbox", "gauge", NULL,
 	       "Expiries that no consumer has taken yet."),
-	COUNTER("owner_wakeups", stats.owner_wakeups, "owner wake-ups"),
-	COUNTER("submit_wakes", stats.submit_wakes, "woken by callers"),
-	COUNTER("queue_signals", stats.queue_signals, "queue signals"),
-	COUNTER("cascaded", stats.cascaded, NULL),
-	COUNTER("clock_jumps", stats.clock_jumps, NULL),
-	COUNTER("slow_callbacks", stats.slow_callbacks, NULL),
-	COUNTER("slow_sum_ns", stats.slow_sum_ns, NULL),
-	COUNTER("untaken_ns", stats.untaken_ns, NULL),
+	COUNTER("owner_wakeups", stats.owner_wakeups, ON_BOARD(owner.wakeups), "owner wake-ups"),
+	COUNTER("submit_wakes", stats.submit_wakes, ON_BOARD(callers.submit_wakes),
+	        "woken by callers"),
+	COUNTER("queue_signals", stats.queue_signals, ON_BOARD(owner.queue_signals),
+	        "queue signals"),
+	COUNTER("cascaded", stats.cascaded, ON_BOARD(owner.cascaded), NULL),
+	COUNTER("clock_jumps", stats.clock_jumps, ON_BOARD(owner.clock_jumps), NULL),
+	COUNTER("slow_callbacks", stats.slow_callbacks, ON_BOARD(slow.count), NULL),
+	COUNTER("slow_sum_ns", stats.slow_sum_ns, ON_BOARD(slow.sum_ns), NULL),
+	COUNTER("untaken_ns", stats.untaken_ns, COMPUTED, NULL),
 	{ .name = NULL },
 };
 
 static const struct counter of_loops[] = {
-	COUNTER("timeouts_max", about.timers_max, NULL),
-	METRIC("added", added, NULL, "timerhub_loop_added", "gauge", NULL,
+	COUNTER("timeouts_max", about.timers_max, COMPUTED, NULL),
+	METRIC("added", added, ON_BOARD(loop.added), NULL, "timerhub_loop_added", "gauge", NULL,
 	       "Timeouts that are added to the loop."),
-	METRIC("turns", turns, "turns", "timerhub_loop_turns", "counter", NULL,
-	       "Turns of the loop."),
-	METRIC("callbacks", callbacks, "callbacks", "timerhub_loop_callbacks", "counter", NULL,
-	       "Callbacks that the turns have called."),
-	METRIC("empty_wakes", empty_wakes, "empty wake-ups", "timerhub_loop_empty_wakes", "counter",
-	       NULL, "Turns at which a schedule entry was due and nothing was called."),
-	METRIC("turn_max_ns", turn_max_ns, NULL, "timerhub_loop_turn_max_seconds", "gauge",
-	       "seconds", "The longest turn."),
-	METRIC("refused", refused, "refused calls", "timerhub_loop_refused", "counter", NULL,
-	       "Calls refused because the loop belongs to another thread."),
-	METRIC("overdue_ns", overdue_ns, NULL, "timerhub_loop_overdue_seconds", "gauge", "seconds",
-	       "For how long a loop has been due to turn."),
-	COUNTER("slow_callbacks", stats.slow_callbacks, NULL),
-	COUNTER("slow_sum_ns", stats.slow_sum_ns, NULL),
+	METRIC("turns", turns, ON_BOARD(loop.turns), "turns", "timerhub_loop_turns", "counter",
+	       NULL, "Turns of the loop."),
+	METRIC("callbacks", callbacks, ON_BOARD(loop.callbacks), "callbacks",
+	       "timerhub_loop_callbacks", "counter", NULL, "Callbacks that the turns have called."),
+	METRIC("empty_wakes", empty_wakes, ON_BOARD(loop.empty_wakes), "empty wake-ups",
+	       "timerhub_loop_empty_wakes", "counter", NULL,
+	       "Turns at which a schedule entry was due and nothing was called."),
+	METRIC("turn_max_ns", turn_max_ns, ON_BOARD(loop.turn_max_ns), NULL,
+	       "timerhub_loop_turn_max_seconds", "gauge", "seconds", "The longest turn."),
+	METRIC("refused", refused, ON_BOARD(loop.refused), "refused calls", "timerhub_loop_refused",
+	       "counter", NULL, "Calls refused because the loop belongs to another thread."),
+	METRIC("overdue_ns", overdue_ns, COMPUTED, NULL, "timerhub_loop_overdue_seconds", "gauge",
+	       "seconds", "For how long a loop has been due to turn."),
+	COUNTER("slow_callbacks", stats.slow_callbacks, ON_BOARD(slow.count), NULL),
+	COUNTER("slow_sum_ns", stats.slow_sum_ns, ON_BOARD(slow.sum_ns), NULL),
 	{ .name = NULL },
 };
 
@@ -98,6 +98,19 @@ uint64_t counter_value(const struct counter *counter, const struct reading *read
 
 /* ---- reading a board ---- */
 
+static void read_counters(const struct board *board, struct reading *reading)
+{
+	const struct counter *counter = counters_of(reading->about.kind);
+
+	for (; counter->name; counter++) {
+		const void *from = (const char *)board + counter->from;
+		void *to = (char *)reading + counter->at;
+
+		if (counter->from != COMPUTED)
+			*(uint64_t *)to = u64_load_relaxed(from);
+	}
+}
+
 static void read_histogram(const atomic_u64 *buckets, uint64_t *ret)
 {
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
@@ -109,13 +122,6 @@ static void read_owner(int proc, const struct board_owner *owner, struct reading
 	struct timerhub_stats *stats = &reading->stats;
 	uint64_t tid = u64_load_relaxed(&owner->tid);
 
-	stats->refiled = u64_load_relaxed(&owner->refiled);
-	stats->expired = u64_load_relaxed(&owner->expired);
-	stats->inbox_max = u64_load_relaxed(&owner->inbox_max);
-	stats->owner_wakeups = u64_load_relaxed(&owner->wakeups);
-	stats->queue_signals = u64_load_relaxed(&owner->queue_signals);
-	stats->cascaded = u64_load_relaxed(&owner->cascaded);
-	stats->clock_jumps = u64_load_relaxed(&owner->clock_jumps);
 	stats->sleeper = (uint32_t)u64_load_relaxed(&owner->sleeper);
 	read_histogram(owner->lateness, stats->lateness);
 	if (tid > 0 && tid <= INT_MAX && !thread_look(proc, (int)tid, &reading->owner))
@@ -196,12 +202,6 @@ static void read_loop(const struct board_loop *loop, struct reading *reading)
 {
 	uint64_t due_ns = u64_load_relaxed(&loop->due_ns);
 
-	reading->added = u64_load_relaxed(&loop->added);
-	reading->turns = u64_load_relaxed(&loop->turns);
-	reading->callbacks = u64_load_relaxed(&loop->callbacks);
-	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
-	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
-	reading->refused = u64_load_relaxed(&loop->refused);
 	reading->address = u64_load_relaxed(&loop->address);
 	if (due_ns != 0)
 		reading->overdue_ns = reading_more(reading->clock_ns, due_ns);
@@ -218,8 +218,7 @@ void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 	ret_reading->about = hub->about;
 	ret_reading->at_ns = clock_monotonic_ns();
 	ret_reading->clock_ns = hub_clock_ns(hub);
-	stats->slow_callbacks = u64_load_relaxed(&board->slow.count);
-	stats->slow_sum_ns = u64_load_relaxed(&board->slow.sum_ns);
+	read_counters(board, ret_reading);
 	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
 	read_loop(&board->loop, ret_reading);
 	/*
@@ -238,7 +237,6 @@ void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 	read_owner(proc, &board->owner, ret_reading);
 	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
 		read_histogram(board->deliveries[cpu].lateness, stats->delivery_lateness);
-	stats->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
 	stats->cancelled = reading_more(stats->armed, ended);
 }
 
@@ -255,25 +253,19 @@ const struct queue_reading *reading_queue(const struct reading *reading, uint32_
 /* Returns the character of the rhythm for the latest event of this interval. */
 static char rhythm_of(const struct reading *now)
 {
-	static const struct {
-		uint64_t below_ns;
-		char character;
-	} steps[] = { { UINT64_C(1) << 20, '.' },
-		      { UINT64_C(1) << 24, ':' },
-		      { UINT64_C(1) << 27, '+' },
-		      { UINT64_C(1) << 30, '#' } };
+	static const unsigned bits[] = { 20, 24, 27, 30 };
 	uint64_t told = lateness_of(now, TOLD_LATE, LATELY).below_ns[LATEST];
 	uint64_t taken = lateness_of(now, TAKEN_LATE, LATELY).below_ns[LATEST];
 	uint64_t latest = u64_max(u64_max(told, taken), now->overdue_ns);
+	unsigned step = 0;
 
 	for (uint32_t i = 0; i < now->queues_listed; i++)
 		latest = u64_max(latest, now->queues[i].untaken_ns);
 	if (latest == 0)
 		return ' ';
-	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (latest <= steps[i].below_ns)
-			return steps[i].character;
-	return '@';
+	while (step < 4 && latest > UINT64_C(1) << bits[step])
+		step++;
+	return ".:+#@"[step];
 }
 
 void reading_follow(struct reading *now, const struct reading *before)

@@ -7,9 +7,7 @@
 #define TOP_READING_H
 
 #include <metrics/openmetrics.h>
-#include <stdbool.h>
 
-#include "target.h"
 #include "thread.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
@@ -68,12 +66,6 @@ void reading_follow(struct reading *now, const struct reading *before);
 /* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
 const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
 
-/*
- * Returns `now` minus `before`, or 0 if the difference is negative. Threads change the counters
- * during a reading. Therefore a computed counter may decrease.
- */
-uint64_t reading_more(uint64_t now, uint64_t before);
-
 /* Returns the increase of a counter per second. The two readings are elapsed_ns apart. */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
@@ -82,6 +74,7 @@ double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 struct counter {
 	const char *name; /* in JSON */
 	size_t at;        /* where struct reading has it */
+	size_t from;      /* where struct board has it; SIZE_MAX: it is computed */
 	const char *row;  /* name on a page, which shows its rate as well; NULL: on no page */
 	/* its metrics; without a name if it has none, or has those of timerhub_stats_metrics(3) */
 	struct metrics_family family;

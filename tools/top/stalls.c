@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "blame.h"
-#include "json.h"
 #include "outputs.h"
 
 #define TICK_MIN_NS 5000000
@@ -46,6 +45,15 @@ struct stalls {
 	unsigned count;
 	struct stall list[STALLS_MAX];
 };
+
+/* Returns the thread that is to take from the queue, or if the hub is a loop, to turn it. */
+static const struct running *running_of(const struct stalls *stalls, const struct hub *hub,
+                                        uint32_t queue)
+{
+	return running_at(&stalls->running,
+	                  u64_load_relaxed(hub_is_loop(hub) ? &hub->board->loop.address
+	                                                    : &hub->board->queues[queue].address));
+}
 
 /* ---- what waits ---- */
 
@@ -98,36 +106,17 @@ static void note_queues(struct stalls *stalls, const struct hub *hub)
 	}
 }
 
-/* Finds what the loop's thread does, wherever its cell stands. */
-static bool loop_cell_read(const struct target *target, const struct hub *loop,
-                           struct cell_reading *ret_cell)
-{
-	uint64_t address = u64_load_relaxed(&loop->board->loop.address);
-
-	if (cell_read(&loop->board->loop.cell, ret_cell))
-		return true;
-	for (unsigned i = 0; i < target->hub_count; i++) {
-		const struct board *board = target->hubs[i].board;
-		uint64_t end = u64_load_relaxed(&board->callers.queues_end);
-
-		for (uint32_t queue = 0; queue < end && queue < BOARD_QUEUES_MAX; queue++)
-			if (cell_read(&board->queues[queue].loop, ret_cell) &&
-			    ret_cell->loop == address)
-				return true;
-	}
-	return false;
-}
-
+/* What waits for a loop has waited since its thread does what it does, if that is known. */
 static void note_loop(struct stalls *stalls, const struct hub *loop)
 {
 	uint64_t now_ns = hub_clock_ns(loop);
 	uint64_t due_ns = u64_load_relaxed(&loop->board->loop.due_ns);
-	struct cell_reading cell;
+	const struct running *running = running_of(stalls, loop, 0);
 
 	if (due_ns == 0 || due_ns >= now_ns)
 		return;
-	if (loop_cell_read(&stalls->watch->target, loop, &cell))
-		due_ns = u64_max(due_ns, cell.since_ns);
+	if (running)
+		due_ns = u64_max(due_ns, running->cell.since_ns);
 	note(stalls, loop, 0, 0, due_ns, now_ns);
 }
 
@@ -157,19 +146,6 @@ static const struct hub *hub_of(const struct stalls *stalls, const struct stall 
 	return NULL;
 }
 
-static const struct running *running_of(const struct stalls *stalls, const struct stall *stall)
-{
-	const struct hub *hub = hub_of(stalls, stall);
-
-	if (!hub)
-		return NULL;
-	if (hub_is_loop(hub))
-		return runnings_of_loop(&stalls->running,
-		                        u64_load_relaxed(&hub->board->loop.address));
-	return runnings_of_queue(&stalls->running, stall->about.serial,
-	                         u64_load_relaxed(&hub->board->queues[stall->queue].address));
-}
-
 /* Returns whether it is known what the thread of the stall has done since the first look at it. */
 static bool is_judged(const struct running *running)
 {
@@ -181,7 +157,8 @@ static bool is_judged(const struct running *running)
 /* Notes what the stall's thread does. Once it is another thread, the comparison begins anew. */
 static void look_at(struct stalls *stalls, struct stall *stall)
 {
-	const struct running *found = running_of(stalls, stall);
+	const struct hub *hub = hub_of(stalls, stall);
+	const struct running *found = hub ? running_of(stalls, hub, stall->queue) : NULL;
 	struct running now;
 
 	if (!found) {
@@ -334,6 +311,7 @@ int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
 		/* Without a hub go on, because the process can open one, also after an exec. */
 		if (watch_find(watch) < 0)
 			is_alive = target_alive(&watch->target);
+		stalls->running.count = 0;
 		note_all(stalls, is_alive);
 		if (stalls->count > 0) {
 			runnings_take(&stalls->running, NULL, &watch->target);

@@ -24,16 +24,58 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "thread.h"
-
-#ifndef F_SEAL_SHRINK
-#define F_SEAL_SHRINK 2
-#endif
 
 /* the flag in /proc/PID/stat of a process that is ending; it is PF_EXITING of the kernel */
 #define FLAG_EXITING 4u
 
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
+
+/* ---- files of /proc ---- */
+
+void make_printable(char *text, size_t bytes)
+{
+	text[bytes - 1] = 0;
+	for (char *c = text; *c; c++)
+		if (!isascii(*c) || !isprint(*c))
+			*c = '?';
+}
+
+bool proc_read(int folder, const char *path, char *text, size_t bytes)
+{
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
+
+	if (fd >= 0)
+		(void)close(fd);
+	text[length < 0 ? 0 : length] = 0;
+	return length > 0;
+}
+
+DIR *proc_folder(int folder, const char *path)
+{
+	int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *opened = fd < 0 ? NULL : fdopendir(fd);
+	int error = errno;
+
+	if (!opened && fd >= 0)
+		(void)close(fd);
+	errno = error;
+	return opened;
+}
+
+uint32_t proc_inner_number(const char *status, const char *name, uint32_t without)
+{
+	const char *line = strstr(status, name), *number;
+
+	if (!line)
+		return without;
+	number = line + 1 + strcspn(line + 1, "\n");
+	while (isdigit((unsigned char)number[-1]))
+		number--;
+	return (uint32_t)strtoul(number, NULL, 10);
+}
+
+/* ---- the target ---- */
 
 /* What a descriptor in /proc/PID/fd is. If there is no hub, the last of these is the reason. */
 enum verdict {
@@ -61,20 +103,6 @@ static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, c
 	(void)vsnprintf(target->refusal, sizeof(target->refusal), format, arguments);
 	va_end(arguments);
 	return -1;
-}
-
-static int refuse_ended(struct target *target)
-{
-	return refuse(target, "process %d has ended", (int)target->pid);
-}
-
-/* Makes a text printable ASCII, because control characters must not reach a terminal or a script. */
-static void make_printable(char *text, size_t bytes)
-{
-	text[bytes - 1] = 0;
-	for (char *c = text; *c; c++)
-		if (!isascii(*c) || !isprint(*c))
-			*c = '?';
 }
 
 /*
@@ -106,12 +134,6 @@ static uint32_t target_own_pid(const struct target *target)
 	               : 0;
 }
 
-/* Returns whether the process exists, and /proc may hide its folder (hidepid in proc(5)). */
-static bool is_of_another_user(pid_t pid)
-{
-	return kill(pid, 0) < 0 && errno == EPERM;
-}
-
 int target_open(struct target *target, pid_t pid)
 {
 	char path[32];
@@ -122,8 +144,9 @@ int target_open(struct target *target, pid_t pid)
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
 		return refuse(target, "%s: %s", path, strerror(errno));
+	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
 	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
-	    is_of_another_user(pid))
+	    kill(pid, 0) < 0 && errno == EPERM)
 		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
 	if (target->proc < 0)
 		return refuse(target, "there is no process %d", (int)pid);
@@ -270,6 +293,15 @@ static void target_forget_closed(struct target *target)
 	target->hub_count = kept;
 }
 
+/* Refuses because the process has ended, or if it lives, for this reason. */
+static int refuse_living(struct target *target, const char *reason, const char *more)
+{
+	if (!target_alive(target))
+		return refuse(target, "process %d has ended", (int)target->pid);
+	return refuse(target, "process %d (%s) %s%s", (int)target->pid, target->command, reason,
+	              more);
+}
+
 int target_find_hubs(struct target *target)
 {
 	enum verdict worst = VERDICT_NOTHING, verdict;
@@ -282,10 +314,7 @@ int target_find_hubs(struct target *target)
 	if (!folder) {
 		int error = errno;
 
-		if (!target_alive(target))
-			return refuse_ended(target);
-		return refuse(target, "process %d (%s) may not be looked at: %s", (int)target->pid,
-		              target->command, strerror(error));
+		return refuse_living(target, "may not be looked at: ", strerror(error));
 	}
 	while ((entry = readdir(folder)))
 		if (isdigit((unsigned char)entry->d_name[0])) {
@@ -293,21 +322,16 @@ int target_find_hubs(struct target *target)
 			worst = verdict > worst ? verdict : worst;
 		}
 	(void)closedir(folder);
-	if (target->hub_count > 0)
-		return 0;
-	if (!target_alive(target))
-		return refuse_ended(target);
-	return refuse(target, "process %d (%s) %s", (int)target->pid, target->command,
-	              reasons[worst]);
+	return target->hub_count > 0 ? 0 : refuse_living(target, reasons[worst], "");
 }
 
 int target_check(struct target *target)
 {
 	unsigned there = 0;
 
-	if (!target_alive(target))
-		return refuse_ended(target);
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
-	return there > 0 && there == target->hub_count ? 0 : target_find_hubs(target);
+	if (there == 0 || there < target->hub_count)
+		return target_find_hubs(target);
+	return target_alive(target) ? 0 : refuse_living(target, "", "");
 }

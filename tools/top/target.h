@@ -6,12 +6,14 @@
 #ifndef TOP_TARGET_H
 #define TOP_TARGET_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/counter_board.h"
 
+#define PROC_STATUS_BYTES 4096 /* room for /proc/PID/status */
 #define TARGET_HUBS_MAX 256
 #define TARGET_TEXT_BYTES 160
 
@@ -62,5 +64,31 @@ bool target_alive(const struct target *target);
  * known, call target_find_hubs() and return its result.
  */
 int target_check(struct target *target);
+
+/* ---- files of /proc ---- */
+
+/* Reads the beginning of a file. Returns false, and stores "", if there is nothing to read. */
+bool proc_read(int folder, const char *path, char *text, size_t bytes);
+
+/* Opens a folder. Returns NULL, and sets errno, on failure. */
+DIR *proc_folder(int folder, const char *path);
+
+/*
+ * Returns the last number in the line `name` of /proc/PID/status, which is that of the innermost
+ * PID namespace. Returns `without` if there is no such line, as before Linux 4.1.
+ */
+uint32_t proc_inner_number(const char *status, const char *name, uint32_t without);
+
+/* Makes a text printable ASCII, because control characters must not reach a terminal or a script. */
+void make_printable(char *text, size_t bytes);
+
+/*
+ * Returns `now` minus `before`, or 0 if the difference is negative, because the process changes its
+ * counters while they are read, or writes anything into them.
+ */
+static inline uint64_t reading_more(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the kernel tells of a thread. See thread.h. A file that may not be read leaves its
- * part of the answer empty: wchan and syscall want more rights than the rest.
+ * Reads what the kernel tells of threads. See thread.h. A file that may not be read leaves its part
+ * of the answer empty: wchan and syscall want more rights than the rest.
  */
 #include "thread.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,85 +15,29 @@
 
 #include "base/clock.h"
 
+#define CALL(name)                                                                                 \
+	{                                                                                          \
+		SYS_##name, #name                                                                  \
+	}
+
 /* The system calls in which threads sleep. Others are shown by their numbers. */
 static const struct {
 	long number;
 	const char *name;
 } sleeping_calls[] = {
 #ifdef SYS_poll
-	{ SYS_poll, "poll" },
-	{ SYS_select, "select" },
-	{ SYS_epoll_wait, "epoll_wait" },
-	{ SYS_open, "open" },
-	{ SYS_pause, "pause" },
+	CALL(poll),           CALL(select),          CALL(epoll_wait),      CALL(open),
+	CALL(pause),
 #endif
-	{ SYS_ppoll, "ppoll" },
-	{ SYS_pselect6, "pselect6" },
-	{ SYS_epoll_pwait, "epoll_pwait" },
-	{ SYS_epoll_pwait2, "epoll_pwait2" },
-	{ SYS_io_uring_enter, "io_uring_enter" },
-	{ SYS_nanosleep, "nanosleep" },
-	{ SYS_clock_nanosleep, "clock_nanosleep" },
-	{ SYS_futex, "futex" },
-	{ SYS_read, "read" },
-	{ SYS_pread64, "pread64" },
-	{ SYS_readv, "readv" },
-	{ SYS_write, "write" },
-	{ SYS_pwrite64, "pwrite64" },
-	{ SYS_writev, "writev" },
-	{ SYS_fsync, "fsync" },
-	{ SYS_fdatasync, "fdatasync" },
-	{ SYS_openat, "openat" },
-	{ SYS_flock, "flock" },
-	{ SYS_fcntl, "fcntl" },
-	{ SYS_ioctl, "ioctl" },
-	{ SYS_connect, "connect" },
-	{ SYS_accept, "accept" },
-	{ SYS_accept4, "accept4" },
-	{ SYS_recvfrom, "recvfrom" },
-	{ SYS_recvmsg, "recvmsg" },
-	{ SYS_sendto, "sendto" },
-	{ SYS_sendmsg, "sendmsg" },
-	{ SYS_wait4, "wait4" },
-	{ SYS_waitid, "waitid" },
-	{ SYS_rt_sigtimedwait, "rt_sigtimedwait" },
-	{ SYS_rt_sigsuspend, "rt_sigsuspend" },
+	CALL(ppoll),          CALL(pselect6),        CALL(epoll_pwait),     CALL(epoll_pwait2),
+	CALL(io_uring_enter), CALL(nanosleep),       CALL(clock_nanosleep), CALL(futex),
+	CALL(read),           CALL(pread64),         CALL(readv),           CALL(write),
+	CALL(pwrite64),       CALL(writev),          CALL(fsync),           CALL(fdatasync),
+	CALL(openat),         CALL(flock),           CALL(fcntl),           CALL(ioctl),
+	CALL(connect),        CALL(accept),          CALL(accept4),         CALL(recvfrom),
+	CALL(recvmsg),        CALL(sendto),          CALL(sendmsg),         CALL(wait4),
+	CALL(waitid),         CALL(rt_sigtimedwait), CALL(rt_sigsuspend)
 };
-
-bool proc_read(int folder, const char *path, char *text, size_t bytes)
-{
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	text[length < 0 ? 0 : length] = 0;
-	return length > 0;
-}
-
-DIR *proc_folder(int folder, const char *path)
-{
-	int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *opened = fd < 0 ? NULL : fdopendir(fd);
-	int error = errno;
-
-	if (!opened && fd >= 0)
-		(void)close(fd);
-	errno = error;
-	return opened;
-}
-
-uint32_t proc_inner_number(const char *status, const char *name, uint32_t without)
-{
-	const char *line = strstr(status, name), *number;
-
-	if (!line)
-		return without;
-	number = line + 1 + strcspn(line + 1, "\n");
-	while (isdigit((unsigned char)number[-1]))
-		number--;
-	return (uint32_t)strtoul(number, NULL, 10);
-}
 
 static bool task_read(int proc, const char *folder, const char *name, char *text, size_t bytes)
 {
@@ -132,15 +74,11 @@ static bool task_find(int proc, int tid, char folder[24], char status[PROC_STATU
 	return found;
 }
 
-/* Copies the first line of `text`, in printable ASCII. */
-static void copy_line(char to[THREAD_TEXT_BYTES], const char *text)
+/* Copies the text up to the character `end`, in printable ASCII. */
+static void copy_line(char to[THREAD_TEXT_BYTES], const char *text, const char *end)
 {
-	size_t length = strcspn(text, "\n");
-
-	(void)snprintf(to, THREAD_TEXT_BYTES, "%.*s", (int)length, text);
-	for (; *to; to++)
-		if (*to < ' ' || *to > '~')
-			*to = '?';
+	(void)snprintf(to, THREAD_TEXT_BYTES, "%.*s", (int)strcspn(text, end), text);
+	make_printable(to, THREAD_TEXT_BYTES);
 }
 
 static void read_syscall(const char *text, struct thread *thread)
@@ -179,7 +117,7 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 	if (sleeps)
 		ret_thread->sleeps = strtoull(strchr(sleeps, ':') + 1, NULL, 10);
 	if (task_read(proc, folder, "comm", text, sizeof(text)))
-		copy_line(ret_thread->name, text);
+		copy_line(ret_thread->name, text, "\n");
 	/* The time in stat is in ticks of 10 ms. A kernel that keeps no exact one says 0 here. */
 	if (task_read(proc, folder, "schedstat", text, sizeof(text)) &&
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &ret_thread->waited_ns) == 2 &&
@@ -187,12 +125,90 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		ret_thread->ran_ns = ran_ns;
 		ret_thread->has_waited_ns = true;
 	}
-	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0) {
-		text[strcspn(text, ".")] =
-			0; /* without what the compiler appends, as .constprop.0 */
-		copy_line(ret_thread->wchan, text);
-	}
+	/* The compiler appends to the name of a function, as .constprop.0. */
+	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0)
+		copy_line(ret_thread->wchan, text, ".");
 	if (task_read(proc, folder, "syscall", text, sizeof(text)))
 		read_syscall(text, ret_thread);
 	return true;
+}
+
+/* ---- which thread does what ---- */
+
+static struct thread thread_before(const struct runnings *before, int tid)
+{
+	for (unsigned i = 0; before && i < before->count; i++)
+		if (before->rows[i].thread.tid == tid)
+			return before->rows[i].thread;
+	return (struct thread){ .tid = 0 };
+}
+
+static void take_cell(struct runnings *now, const struct runnings *before,
+                      const struct target *target, const struct hub *hub,
+                      const struct board_cell *cell, uint64_t queue)
+{
+	struct running *row = &now->rows[now->count];
+
+	if (now->count == RUNNING_MAX || !cell_read(cell, &row->cell) ||
+	    row->cell.where > TIMERHUB_IN_CALLBACK)
+		return;
+	row->serial = hub->about.serial;
+	row->queue = queue != 0 ? queue : row->cell.queue;
+	row->for_ns = reading_more(hub_clock_ns(hub), row->cell.since_ns);
+	row->before = thread_before(before, (int)row->cell.tid);
+	now->count += thread_look(target->proc, (int)row->cell.tid, &row->thread);
+}
+
+/* Orders threads inside callbacks before others, and then the longest first. */
+static int compare(const void *left, const void *right)
+{
+	const struct running *one = left, *other = right;
+	bool in_one = one->cell.where == TIMERHUB_IN_CALLBACK;
+	bool in_other = other->cell.where == TIMERHUB_IN_CALLBACK;
+
+	if (in_one != in_other)
+		return in_one ? -1 : 1;
+	if (one->for_ns != other->for_ns)
+		return one->for_ns > other->for_ns ? -1 : 1;
+	return one->cell.tid < other->cell.tid ? -1 : one->cell.tid > other->cell.tid;
+}
+
+void runnings_take(struct runnings *ret_now, const struct runnings *before,
+                   const struct target *target)
+{
+	ret_now->count = 0;
+	for (unsigned i = 0; i < target->hub_count; i++) {
+		const struct hub *hub = &target->hubs[i];
+		const struct board *board = hub->board;
+		uint64_t end = u64_load_relaxed(&board->callers.queues_end);
+
+		if (hub_is_loop(hub)) {
+			take_cell(ret_now, before, target, hub, &board->loop.cell, 0);
+			continue;
+		}
+		for (unsigned cell = 0; cell < BOARD_CELLS_MAX; cell++)
+			take_cell(ret_now, before, target, hub, &board->cells[cell], 0);
+		/* Reading an entry that no queue has used would allocate memory of the process. */
+		for (uint64_t queue = 0; queue < end && queue < BOARD_QUEUES_MAX; queue++)
+			if (u64_load_relaxed(&board->queues[queue].fd_plus_one) != 0)
+				take_cell(ret_now, before, target, hub, &board->queues[queue].loop,
+				          u64_load_relaxed(&board->queues[queue].address));
+	}
+	qsort(ret_now->rows, ret_now->count, sizeof(ret_now->rows[0]), compare);
+}
+
+const struct running *running_at(const struct runnings *runnings, uint64_t address)
+{
+	const struct running *found = NULL;
+
+	for (unsigned i = 0; i < runnings->count && address != 0; i++) {
+		const struct running *row = &runnings->rows[i];
+
+		if (row->queue != address && row->cell.loop != address)
+			continue;
+		if (row->cell.where == TIMERHUB_IN_CALLBACK)
+			return row;
+		found = row; /* the later ones have been there for a shorter time */
+	}
+	return found;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel tells of one thread in /proc, to whoever may read the process's /proc. */
+/*
+ * What the kernel tells of a thread in /proc, to whoever may read the process's /proc, and which
+ * thread does what for the hubs and loops: what the cells of the boards say of it.
+ */
 #ifndef TOP_THREAD_H
 #define TOP_THREAD_H
 
-#include <dirent.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "target.h"
 
-#define PROC_STATUS_BYTES 4096 /* room for /proc/PID/status */
 #define THREAD_TEXT_BYTES 32
 
 struct thread {
@@ -29,16 +29,35 @@ struct thread {
  */
 bool thread_look(int proc, int tid, struct thread *ret_thread);
 
-/* Reads the beginning of a file. Returns false, and stores "", if there is nothing to read. */
-bool proc_read(int folder, const char *path, char *text, size_t bytes);
+/* largest number of threads that are shown */
+#define RUNNING_MAX 512
 
-/* Opens a folder. Returns NULL, and sets errno, on failure. */
-DIR *proc_folder(int folder, const char *path);
+struct running {
+	uint64_t serial; /* of the hub or loop on whose board the cell stands */
+	struct cell_reading cell;
+	uint64_t queue;  /* address of the queue that it dispatches, or of its loop's; 0: none */
+	uint64_t for_ns; /* since when the cell says so; 0 if the time is the program's own */
+	struct thread thread; /* at this reading */
+	struct thread before; /* at the reading before; tid 0: the thread was not looked at then */
+};
+
+struct runnings {
+	unsigned count;
+	struct running rows[RUNNING_MAX];
+};
 
 /*
- * Returns the last number in the line `name` of /proc/PID/status, which is that of the innermost
- * PID namespace. Returns `without` if there is no such line, as before Linux 4.1.
+ * Reads the cells of all boards. Threads that have ended are left out. `before` is the result of
+ * the reading before, or NULL. The threads inside callbacks come first, the longest of them first.
  */
-uint32_t proc_inner_number(const char *status, const char *name, uint32_t without);
+void runnings_take(struct runnings *ret_now, const struct runnings *before,
+                   const struct target *target);
+
+/*
+ * Returns the row of the thread on which the events of the queue with this address wait, or that
+ * turns this loop. One inside a callback comes first, then the one that was there last. NULL: no
+ * thread is known.
+ */
+const struct running *running_at(const struct runnings *runnings, uint64_t address);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "function_names.h"
 #include "reading.h"
-#include "running.h"
-#include "target.h"
 
 struct watch {
 	struct target target;
