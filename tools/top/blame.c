@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges what a thread does. See blame.h. Every judgement rests on what the kernel has counted: if
+ * Judges what a thread does. See outputs.h. Every judgement rests on what the kernel has counted: if
  * that shows nothing, the answer is "not known".
  */
-#include "blame.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,15 +28,14 @@ enum work work_between(const struct thread *before, const struct thread *now)
 		return WORK_NO_CPU;
 	if (now->state == 'S' || now->state == 'D')
 		return WORK_BLOCKED;
-	if (now->state != 'R')
-		return WORK_UNKNOWN;
-	if (!compares)
-		return WORK_UNMEASURED;
 	/*
 	 * A wait for a CPU is not counted before it ends. But a thread that neither ran nor slept
 	 * has waited.
 	 */
-	return before->state == 'R' && now->sleeps == before->sleeps ? WORK_NO_CPU : WORK_UNKNOWN;
+	return compares && before->state == 'R' && now->state == 'R' &&
+	                       now->sleeps == before->sleeps
+	               ? WORK_NO_CPU
+	               : WORK_UNKNOWN;
 }
 
 const char *work_name(enum work work)
@@ -46,7 +43,7 @@ const char *work_name(enum work work)
 	static const char *const names[] = {
 		[WORK_UNKNOWN] = "not known",        [WORK_COMPUTES] = "computing",
 		[WORK_NO_CPU] = "waiting for a CPU", [WORK_BLOCKED] = "blocked",
-		[WORK_STOPPED] = "stopped",          [WORK_UNMEASURED] = "not known",
+		[WORK_STOPPED] = "stopped",
 	};
 
 	return names[work];
@@ -125,7 +122,7 @@ static struct sentence *begin_of(struct blame *blame, const struct watch *watch,
 	const struct board_header *about = &watch->now[index].about;
 	struct sentence *sentence = begin(blame);
 
-	if (about->kind == BOARD_LOOP)
+	if (is_loop(about))
 		tell(sentence, "loop %u", index + 1);
 	else
 		tell(sentence, "hub %u \"%s\"", index + 1, about->thread_name);
@@ -180,13 +177,13 @@ static bool tell_cpu(struct sentence *sentence, const struct thread *before,
 static void blame_late(struct blame *blame, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
-	bool is_loop = reading_is_loop(now), known;
+	bool loop = is_loop(&now->about), known;
 	uint64_t told_ns = lateness_of(now, TOLD_LATE, LATELY).below_ns[P99];
 	uint64_t taken_ns = lateness_of(now, TAKEN_LATE, LATELY).below_ns[P99];
-	uint64_t late_ns = is_loop ? told_ns : taken_ns;
+	uint64_t late_ns = loop ? told_ns : taken_ns;
 	struct sentence *sentence;
 
-	if (!is_loop && told_ns > LATE_NS) {
+	if (!loop && told_ns > LATE_NS) {
 		sentence = begin_of(blame, watch, index);
 		tell(sentence, " told late (p99 below %s) by its owner:", span(told_ns).text);
 		if (!tell_cpu(sentence, &now->before->owner, &now->owner, told_ns))
@@ -194,20 +191,20 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 	}
 	sentence = begin_of(blame, watch, index);
 	/* What was told late is taken late as well. */
-	if (late_ns <= LATE_NS || (!is_loop && told_ns >= taken_ns)) {
+	if (late_ns <= LATE_NS || (!loop && told_ns >= taken_ns)) {
 		/* A dispatch does not count how late it takes what waits behind a slow callback. */
 		tell(sentence, " held up:");
 		if (!tell_slow(sentence, watch, now, 0))
 			blame->count--;
 		return;
 	}
-	tell(sentence, "%s late (p99 below %s):", is_loop ? "" : " taken", span(late_ns).text);
+	tell(sentence, "%s late (p99 below %s):", loop ? "" : " taken", span(late_ns).text);
 	known = tell_slow(sentence, watch, now, late_ns);
 	for (unsigned i = 0; i < watch->running->count; i++) {
 		const struct running *running = &watch->running->rows[i];
 
-		if (is_loop ? running->cell.loop == now->address
-		            : running->serial == now->about.serial)
+		if (loop ? running->cell.loop == now->address
+		         : running->serial == now->about.serial)
 			known |= tell_cpu(sentence, &running->before, &running->thread, late_ns);
 	}
 	if (!known)

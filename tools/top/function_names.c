@@ -32,6 +32,7 @@ struct function_names {
 	int proc;
 	Dwfl *dwfl;
 	char *maps; /* the /proc/PID/maps from which `dwfl` knows its files; NULL: none yet */
+	char *code; /* the lines of `maps` that are of code */
 	char debug_path[DEBUG_PATH_BYTES];
 	char *debug_paths; /* elfutils wants a pointer to a pointer */
 	Dwfl_Callbacks callbacks;
@@ -119,47 +120,36 @@ static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Ad
 	return *path == '/' ? open_mapped(current, path, start) : -1;
 }
 
-/* Moves *maps to the next line of mapped code, and returns its length; 0 at the end. */
-static size_t next_code(const char **maps)
+/* Returns the lines of mapped code, because the heap changes all the time, the code hardly ever. */
+static char *code_of(const char *maps)
 {
-	while (**maps) {
-		size_t length = strcspn(*maps, "\n");
-		const char *blank = memchr(*maps, ' ', length);
+	char *code = strdup(maps), *to = code;
 
-		if (blank && *maps + length - blank > 4 && blank[3] == 'x')
-			return length;
-		*maps += length + ((*maps)[length] == '\n');
+	while (code && *maps) {
+		const char *blank = strchrnul(maps, ' '), *end = strchrnul(maps, '\n');
+
+		if (end - blank > 4 && blank[3] == 'x')
+			to = mempcpy(to, maps, (size_t)(end - maps));
+		maps = *end ? end + 1 : end;
 	}
-	return 0;
-}
-
-/* The heap of a process changes all the time, the code hardly ever. */
-static bool has_same_code(const char *maps, const char *others)
-{
-	for (;;) {
-		size_t length = next_code(&maps);
-
-		if (next_code(&others) != length || memcmp(maps, others, length) != 0)
-			return false;
-		if (length == 0)
-			return true;
-		maps += length;
-		others += length;
-	}
+	if (code)
+		*to = 0;
+	return code;
 }
 
 /* Begins anew if the process has mapped or unmapped code since the last time. */
 static bool names_refresh(struct function_names *names)
 {
-	char *maps = read_maps(names->proc);
+	char *maps = read_maps(names->proc), *code = maps ? code_of(maps) : NULL;
+	bool is_same = code && names->code && names->dwfl && strcmp(code, names->code) == 0;
 	FILE *file;
 
-	if (maps && names->maps && names->dwfl && has_same_code(maps, names->maps)) {
-		free(maps);
+	free(is_same ? maps : names->maps);
+	free(is_same ? code : names->code);
+	if (is_same)
 		return true;
-	}
-	free(names->maps);
 	names->maps = maps;
+	names->code = code;
 	if (names->dwfl)
 		dwfl_end(names->dwfl);
 	names->dwfl = NULL;
@@ -231,6 +221,7 @@ void function_names_close(struct function_names *names)
 	if (names->dwfl)
 		dwfl_end(names->dwfl);
 	free(names->maps);
+	free(names->code);
 	free(names);
 }
 

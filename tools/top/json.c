@@ -4,10 +4,8 @@
  * and backslashes need an escape.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include "blame.h"
 #include "outputs.h"
 
 /* How many brackets are open, and whether something stands behind the last bracket that opened. */
@@ -59,57 +57,37 @@ void json_text(const char *name, const char *text)
 	write_text(text);
 }
 
-__attribute__((format(printf, 2, 3))) static void json_value(const char *name, const char *format,
-                                                             ...)
-{
-	va_list arguments;
-
-	json_name(name);
-	va_start(arguments, format);
-	(void)vprintf(format, arguments);
-	va_end(arguments);
-}
-
 void json_number(const char *name, uint64_t value)
 {
-	json_value(name, "%" PRIu64, value);
+	json_name(name);
+	(void)printf("%" PRIu64, value);
 }
 
-static void json_lateness(const char *name, const struct lateness *lateness)
+static void json_lateness(const char *name, const struct reading *now, enum late late,
+                          enum period period)
 {
+	struct lateness lateness = lateness_of(now, late, period);
+
 	json_begin(name, '{');
-	json_number("count", lateness->count);
-	if (lateness->count > 0) {
-		json_number("p50_below_ns", lateness->below_ns[P50]);
-		json_number("p99_below_ns", lateness->below_ns[P99]);
-		json_number("max_below_ns", lateness->below_ns[LATEST]);
+	json_number("count", lateness.count);
+	if (lateness.count > 0) {
+		json_number("p50_below_ns", lateness.below_ns[P50]);
+		json_number("p99_below_ns", lateness.below_ns[P99]);
+		json_number("max_below_ns", lateness.below_ns[LATEST]);
 	}
 	json_begin("buckets", '[');
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		if (lateness->buckets[i] == 0)
+		if (lateness.buckets[i] == 0)
 			continue;
-		json_begin(NULL, '[');
+		json_name(NULL);
 		if (lateness_below_ns(i) == UINT64_MAX)
-			json_value(NULL, "null");
+			(void)printf("[null,%" PRIu64 "]", lateness.buckets[i]);
 		else
-			json_number(NULL, lateness_below_ns(i));
-		json_number(NULL, lateness->buckets[i]);
-		json_end(']');
+			(void)printf("[%" PRIu64 ",%" PRIu64 "]", lateness_below_ns(i),
+			             lateness.buckets[i]);
 	}
 	json_end(']');
 	json_end('}');
-}
-
-/* Writes both histograms of a hub, or that of a loop. */
-static void json_latenesses(const struct reading *now, enum period period)
-{
-	struct lateness told = lateness_of(now, TOLD_LATE, period);
-	struct lateness taken = lateness_of(now, TAKEN_LATE, period);
-
-	json_lateness(period == LATELY ? "lateness_lately" : "lateness", &told);
-	if (!reading_is_loop(now))
-		json_lateness(period == LATELY ? "delivery_lateness_lately" : "delivery_lateness",
-		              &taken);
 }
 
 static void json_queues(const struct reading *now)
@@ -121,7 +99,7 @@ static void json_queues(const struct reading *now)
 
 		json_begin(NULL, '{');
 		json_number("index", queue->index);
-		json_value("fd", "%d", queue->fd);
+		json_number("fd", (unsigned)queue->fd);
 		json_number("delivered", queue->delivered);
 		json_number("overruns", queue->overruns);
 		json_number("outbox", queue->waiting);
@@ -133,15 +111,13 @@ static void json_queues(const struct reading *now)
 
 static void json_rates(const struct reading *now)
 {
-	uint64_t elapsed_ns = now->at_ns - now->before->at_ns;
-
-	json_number("elapsed_ns", elapsed_ns);
+	json_number("elapsed_ns", now->at_ns - now->before->at_ns);
 	json_begin("per_second", '{');
 	for (const struct counter *counter = counters_of(BOARD_HUB); counter->name; counter++)
-		if (counter->row)
-			json_value(counter->name, "%.3f",
-			           reading_rate(counter_value(counter, now),
-			                        counter_value(counter, now->before), elapsed_ns));
+		if (counter->row) {
+			json_name(counter->name);
+			(void)printf("%.3f", counter_rate(counter, now));
+		}
 	json_end('}');
 }
 
@@ -166,27 +142,31 @@ static void json_slow(const struct watch *watch, const struct reading *now)
 static void json_one(const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
-	bool is_loop = reading_is_loop(now);
+	bool loop = is_loop(&now->about);
 	struct blame blame;
 
 	json_begin(NULL, '{');
-	if (!is_loop)
+	if (!loop)
 		json_text("thread", now->about.thread_name);
 	json_text("clock", clock_name(&now->about));
-	if (!is_loop)
+	if (!loop)
 		json_text("sleeper", sleeper_name(now->stats.sleeper));
 	json_text("library", now->about.library_version);
 	json_number("serial", now->about.serial);
 	json_number("open_ns", reading_more(now->at_ns, now->about.opened_ns));
 	for (const struct counter *counter = counters_of(now->about.kind); counter->name; counter++)
 		json_number(counter->name, counter_value(counter, now));
-	if (!is_loop)
+	if (!loop)
 		json_queues(now);
-	json_latenesses(now, SINCE_OPEN);
-	if (now->before && !is_loop)
+	json_lateness("lateness", now, TOLD_LATE, SINCE_OPEN);
+	if (!loop)
+		json_lateness("delivery_lateness", now, TAKEN_LATE, SINCE_OPEN);
+	if (now->before && !loop)
 		json_rates(now);
 	if (now->before)
-		json_latenesses(now, LATELY);
+		json_lateness("lateness_lately", now, TOLD_LATE, LATELY);
+	if (now->before && !loop)
+		json_lateness("delivery_lateness_lately", now, TAKEN_LATE, LATELY);
 	json_slow(watch, now);
 	blame_fill(&blame, watch, index);
 	json_begin("blame", '[');
@@ -239,7 +219,7 @@ void json_print(const struct watch *watch)
 	for (unsigned loops = 0; loops < 2; loops++) {
 		json_begin(loops ? "loops" : "hubs", '[');
 		for (unsigned i = 0; i < watch->count; i++)
-			if (reading_is_loop(&watch->now[i]) == (loops == 1))
+			if (is_loop(&watch->now[i].about) == (loops == 1))
 				json_one(watch, i);
 		json_end(']');
 	}

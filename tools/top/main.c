@@ -229,7 +229,7 @@ static bool list_one(struct target *target, pid_t pid, bool first)
 	unsigned loops = 0;
 
 	for (unsigned i = 0; found && i < target->hub_count; i++)
-		loops += hub_is_loop(&target->hubs[i]);
+		loops += is_loop(&target->hubs[i].about);
 	if (found && first)
 		(void)printf("%7s %-15s %5s %5s\n", "PID", "COMMAND", "HUBS", "LOOPS");
 	if (found)

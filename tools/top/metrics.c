@@ -39,18 +39,9 @@ static struct labels labels_of(const struct reading *reading)
 {
 	struct labels labels = { "" };
 
-	add_number(&labels, reading_is_loop(reading) ? "loop" : "hub", reading->about.serial);
-	if (!reading_is_loop(reading))
+	add_number(&labels, is_loop(&reading->about) ? "loop" : "hub", reading->about.serial);
+	if (!is_loop(&reading->about))
 		add_label(&labels, "thread", reading->about.thread_name);
-	return labels;
-}
-
-static struct labels labels_of_thread(const struct thread *thread)
-{
-	struct labels labels = { "" };
-
-	add_number(&labels, "tid", (uint64_t)thread->tid);
-	add_label(&labels, "name", thread->name);
 	return labels;
 }
 
@@ -71,7 +62,7 @@ static void write_counters(struct text *text, const struct watch *watch, enum bo
 			const struct reading *now = &watch->now[i];
 			struct labels labels = labels_of(now);
 
-			if (reading_is_loop(now) == (kind == BOARD_LOOP))
+			if (is_loop(&now->about) == (kind == BOARD_LOOP))
 				add_sample(text, &counter->family, &labels,
 				           counter_value(counter, now));
 		}
@@ -84,7 +75,7 @@ static void write_hubs(struct text *text, const struct watch *watch, struct labe
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < watch->count; i++) {
-		if (reading_is_loop(&watch->now[i]))
+		if (is_loop(&watch->now[i].about))
 			continue;
 		labels[count] = labels_of(&watch->now[i]);
 		stats[count].labels = labels[count].text;
@@ -104,7 +95,7 @@ static void write_loops(struct text *text, const struct watch *watch)
 	write_counters(text, watch, BOARD_LOOP);
 	metrics_add_family(text, &lateness);
 	for (unsigned i = 0; i < watch->count; i++)
-		if (reading_is_loop(&watch->now[i]))
+		if (is_loop(&watch->now[i].about))
 			metrics_add_histogram(text, &lateness, labels_of(&watch->now[i]).text,
 			                      watch->now[i].stats.lateness);
 }
@@ -177,11 +168,13 @@ static void write_threads(struct text *text, const struct watch *watch)
 			const struct thread *thread = &running->thread;
 			uint64_t inside_ns = running->cell.fn != 0 ? running->for_ns : 0;
 			uint64_t values[] = { inside_ns, thread->ran_ns, thread->waited_ns };
-			struct labels labels = labels_of_thread(thread);
+			struct labels labels = { "" };
 
 			if (!is_first_row(watch->running, i) ||
 			    (k == WAITED && !thread->has_waited_ns))
 				continue;
+			add_number(&labels, "tid", (uint64_t)thread->tid);
+			add_label(&labels, "name", thread->name);
 			if (k == IN_CALLBACK)
 				add_label(&labels, "function",
 				          watch_name(watch, running->cell.fn).text);

@@ -92,7 +92,7 @@ struct number span(uint64_t ns)
 
 /* ---- how late events were ---- */
 
-/* Formats the rate of a counter since the reading before. */
+/* Formats a rate, or a dash if there is no reading before. */
 static struct number rate(const struct reading *now, uint64_t count, uint64_t count_before)
 {
 	struct number text = { "-" };
@@ -128,22 +128,15 @@ static void page_bounds(struct page *page, const char *name, const struct latene
 	}
 }
 
-struct bar {
-	char text[BAR_COLUMNS + 1];
-};
-
 /*
- * A count above 0 gets at least one character. The length is computed as a double, because an
- * integer product would overflow for counts beyond 2^60.
+ * Returns the length of a bar. A count above 0 gets at least one character. It is computed as a
+ * double, because an integer product would overflow for counts beyond 2^60.
  */
-static struct bar bar(uint64_t count, uint64_t most)
+static int bar(uint64_t count, uint64_t most)
 {
-	struct bar bar = { "" };
-	size_t length = most > 0 ? (size_t)((double)count * BAR_COLUMNS / (double)most) : 0;
+	int length = most > 0 ? (int)((double)count * BAR_COLUMNS / (double)most) : 0;
 
-	if (count > 0)
-		memset(bar.text, '#', length < 1 ? 1 : length);
-	return bar;
+	return count > 0 && length < 1 ? 1 : length;
 }
 
 /* Adds the buckets below `first` to that one. Returns the highest count of all rows. */
@@ -160,6 +153,7 @@ static uint64_t fold(uint64_t *buckets, unsigned first, unsigned last)
 
 static void page_histogram(struct page *page, struct lateness told, struct lateness taken)
 {
+	static const char full[] = "#########"; /* BAR_COLUMNS of them */
 	unsigned first = BOARD_LATENESS_BUCKETS - 1, last = 0, rows = HISTOGRAM_ROWS;
 	uint64_t told_most, taken_most;
 
@@ -177,9 +171,9 @@ static void page_histogram(struct page *page, struct lateness told, struct laten
 	told_most = fold(told.buckets, first, last);
 	taken_most = fold(taken.buckets, first, last);
 	for (unsigned i = first; i <= last; i++)
-		page_add(page, "< %8s  %-*s  %s", span(lateness_below_ns(i)).text, BAR_COLUMNS,
-		         bar(told.buckets[i], told_most).text,
-		         bar(taken.buckets[i], taken_most).text);
+		page_add(page, "< %8s  %-*.*s  %.*s", span(lateness_below_ns(i)).text, BAR_COLUMNS,
+		         bar(told.buckets[i], told_most), full, bar(taken.buckets[i], taken_most),
+		         full);
 }
 
 static void page_lateness(struct page *page, const struct reading *now)
@@ -189,13 +183,13 @@ static void page_lateness(struct page *page, const struct reading *now)
 	const struct lateness taken[] = { lateness_of(now, TAKEN_LATE, LATELY),
 		                          lateness_of(now, TAKEN_LATE, SINCE_OPEN) };
 	enum period period = told[LATELY].count + taken[LATELY].count > 0 ? LATELY : SINCE_OPEN;
-	bool is_loop = reading_is_loop(now);
+	bool loop = is_loop(&now->about);
 
-	if (!is_loop)
+	if (!loop)
 		page_bounds(page, "taken late", taken);
-	page_bounds(page, is_loop ? "late" : "told late", told);
+	page_bounds(page, loop ? "late" : "told late", told);
 	page_add(page, "%-10s  %-*s  %s", period == LATELY ? "lately" : "since open", BAR_COLUMNS,
-	         is_loop ? "" : "told", is_loop ? "" : "taken");
+	         loop ? "" : "told", loop ? "" : "taken");
 	page_histogram(page, told[period], taken[period]);
 }
 
@@ -218,7 +212,7 @@ static void page_head(struct page *page, const struct watch *watch, unsigned ind
 	const struct board_header *about = &now->about;
 	struct number open = hours(reading_more(now->at_ns, about->opened_ns));
 
-	if (reading_is_loop(now)) {
+	if (is_loop(&now->about)) {
 		page_add(page, "process %d (%s), %u of %u: a loop, clock %s",
 		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
 		         clock_name(about));
@@ -276,7 +270,7 @@ static void page_depths(struct page *page, const struct reading *now)
 	struct number room = number(now->about.timers_max);
 	bool grew = now->inbox_grew >= READING_GREW;
 
-	if (reading_is_loop(now)) {
+	if (is_loop(&now->about)) {
 		page_add(page, "%-16s %11s", "timeouts", number(now->added).text);
 		page_add(page, "  room for %s", room.text);
 		page_add(page, "%-16s %11s", "longest turn", span(now->turn_max_ns).text);
@@ -321,7 +315,7 @@ static void one_fill(struct page *page, const struct watch *watch, unsigned inde
 	right.rows = page->rows > from ? page->rows - from : 0;
 	page_lateness(&right, now);
 	page_beside(page, from, &right);
-	if (reading_is_loop(now))
+	if (is_loop(&now->about))
 		return;
 	page_add(page, "%s", "");
 	page_add(page,
@@ -333,18 +327,18 @@ static void one_fill(struct page *page, const struct watch *watch, unsigned inde
 
 static void page_row(struct page *page, const struct reading *now, unsigned place)
 {
-	bool is_loop = reading_is_loop(now);
-	struct lateness late = lateness_of(now, is_loop ? TOLD_LATE : TAKEN_LATE, LATELY);
+	bool loop = is_loop(&now->about);
+	struct lateness late = lateness_of(now, loop ? TOLD_LATE : TAKEN_LATE, LATELY);
 	const struct reading *then = now->before ? now->before : now;
 	size_t length = strlen(now->rhythm);
 
 	page_add(page, "%3u %-16s %11s %10s %9s %8s  %s", place,
-	         is_loop ? "a loop" : now->about.thread_name,
-	         number(is_loop ? now->added : now->stats.live).text,
-	         (is_loop ? rate(now, now->callbacks, then->callbacks)
-	                  : rate(now, now->stats.delivered, then->stats.delivered))
+	         loop ? "a loop" : now->about.thread_name,
+	         number(loop ? now->added : now->stats.live).text,
+	         (loop ? rate(now, now->callbacks, then->callbacks)
+	               : rate(now, now->stats.delivered, then->stats.delivered))
 	                 .text,
-	         is_loop ? "" : number(now->stats.waiting).text,
+	         loop ? "" : number(now->stats.waiting).text,
 	         late.count > 0 ? span(late.below_ns[P99]).text : "-",
 	         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
 	if (now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW)

@@ -7,6 +7,7 @@
 #include "reading.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,66 +22,64 @@ double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
 
 /* ---- counters ---- */
 
-#define METRIC(json, place, from, on_page, ...)                                                    \
+#define COMPUTED SIZE_MAX
+#define ROW(json, place, from, on_page, ...)                                                       \
 	{                                                                                          \
 		(json), offsetof(struct reading, place), (from), (on_page),                        \
 		{                                                                                  \
 			__VA_ARGS__                                                                \
 		}                                                                                  \
 	}
-
-#define COUNTER(json, place, from, on_page) METRIC(json, place, from, on_page, .name = NULL)
-#define COMPUTED SIZE_MAX
-#define ON_BOARD(place) offsetof(struct board, place)
+#define SUM(member, on_page) ROW(#member, stats.member, COMPUTED, on_page, .name = NULL)
+#define COUNTER(member, from, on_page)                                                             \
+	ROW(#member, stats.member, offsetof(struct board, from), on_page, .name = NULL)
+#define OF_LOOP(member, on_page, ...)                                                              \
+	ROW(#member, member, offsetof(struct board, loop.member), on_page, __VA_ARGS__)
 
 static const struct counter of_hubs[] = {
-	METRIC("timers_max", about.timers_max, COMPUTED, NULL, "timerhub_timers_max", "gauge", NULL,
-	       "Largest possible number of live timers."),
-	COUNTER("live", stats.live, COMPUTED, NULL),
-	COUNTER("live_max", stats.live_max, COMPUTED, NULL),
-	COUNTER("armed", stats.armed, COMPUTED, "armed"),
-	COUNTER("refiled", stats.refiled, ON_BOARD(owner.refiled), "refiled *"),
-	COUNTER("cancelled", stats.cancelled, COMPUTED, "cancelled"),
-	COUNTER("expired", stats.expired, ON_BOARD(owner.expired), "expired"),
-	COUNTER("delivered", stats.delivered, COMPUTED, "delivered"),
-	COUNTER("overruns", stats.overruns, COMPUTED, "overruns"),
-	METRIC("inbox", inbox, COMPUTED, NULL, "timerhub_inbox", "gauge", NULL,
-	       "Entries in the inbox that the owner has not read."),
-	COUNTER("inbox_max", stats.inbox_max, ON_BOARD(owner.inbox_max), NULL),
-	METRIC("outbox", stats.waiting, COMPUTED, NULL, "timerhub_outbox", "gauge", NULL,
-	       "Expiries that no consumer has taken yet."),
-	COUNTER("owner_wakeups", stats.owner_wakeups, ON_BOARD(owner.wakeups), "owner wake-ups"),
-	COUNTER("submit_wakes", stats.submit_wakes, ON_BOARD(callers.submit_wakes),
-	        "woken by callers"),
-	COUNTER("queue_signals", stats.queue_signals, ON_BOARD(owner.queue_signals),
-	        "queue signals"),
-	COUNTER("cascaded", stats.cascaded, ON_BOARD(owner.cascaded), NULL),
-	COUNTER("clock_jumps", stats.clock_jumps, ON_BOARD(owner.clock_jumps), NULL),
-	COUNTER("slow_callbacks", stats.slow_callbacks, ON_BOARD(slow.count), NULL),
-	COUNTER("slow_sum_ns", stats.slow_sum_ns, ON_BOARD(slow.sum_ns), NULL),
-	COUNTER("untaken_ns", stats.untaken_ns, COMPUTED, NULL),
+	ROW("timers_max", about.timers_max, COMPUTED, NULL, "timerhub_timers_max", "gauge", NULL,
+	    "Largest possible number of live timers."),
+	SUM(live, NULL),
+	SUM(live_max, NULL),
+	SUM(armed, "armed"),
+	COUNTER(refiled, owner.refiled, "refiled *"),
+	SUM(cancelled, "cancelled"),
+	COUNTER(expired, owner.expired, "expired"),
+	SUM(delivered, "delivered"),
+	SUM(overruns, "overruns"),
+	ROW("inbox", inbox, COMPUTED, NULL, "timerhub_inbox", "gauge", NULL,
+	    "Entries in the inbox that the owner has not read."),
+	COUNTER(inbox_max, owner.inbox_max, NULL),
+	ROW("outbox", stats.waiting, COMPUTED, NULL, "timerhub_outbox", "gauge", NULL,
+	    "Expiries that no consumer has taken yet."),
+	COUNTER(owner_wakeups, owner.wakeups, "owner wake-ups"),
+	COUNTER(submit_wakes, callers.submit_wakes, "woken by callers"),
+	COUNTER(queue_signals, owner.queue_signals, "queue signals"),
+	COUNTER(cascaded, owner.cascaded, NULL),
+	COUNTER(clock_jumps, owner.clock_jumps, NULL),
+	COUNTER(slow_callbacks, slow.count, NULL),
+	COUNTER(slow_sum_ns, slow.sum_ns, NULL),
+	SUM(untaken_ns, NULL),
 	{ .name = NULL },
 };
 
 static const struct counter of_loops[] = {
-	COUNTER("timeouts_max", about.timers_max, COMPUTED, NULL),
-	METRIC("added", added, ON_BOARD(loop.added), NULL, "timerhub_loop_added", "gauge", NULL,
-	       "Timeouts that are added to the loop."),
-	METRIC("turns", turns, ON_BOARD(loop.turns), "turns", "timerhub_loop_turns", "counter",
-	       NULL, "Turns of the loop."),
-	METRIC("callbacks", callbacks, ON_BOARD(loop.callbacks), "callbacks",
-	       "timerhub_loop_callbacks", "counter", NULL, "Callbacks that the turns have called."),
-	METRIC("empty_wakes", empty_wakes, ON_BOARD(loop.empty_wakes), "empty wake-ups",
-	       "timerhub_loop_empty_wakes", "counter", NULL,
-	       "Turns at which a schedule entry was due and nothing was called."),
-	METRIC("turn_max_ns", turn_max_ns, ON_BOARD(loop.turn_max_ns), NULL,
-	       "timerhub_loop_turn_max_seconds", "gauge", "seconds", "The longest turn."),
-	METRIC("refused", refused, ON_BOARD(loop.refused), "refused calls", "timerhub_loop_refused",
-	       "counter", NULL, "Calls refused because the loop belongs to another thread."),
-	METRIC("overdue_ns", overdue_ns, COMPUTED, NULL, "timerhub_loop_overdue_seconds", "gauge",
-	       "seconds", "For how long a loop has been due to turn."),
-	COUNTER("slow_callbacks", stats.slow_callbacks, ON_BOARD(slow.count), NULL),
-	COUNTER("slow_sum_ns", stats.slow_sum_ns, ON_BOARD(slow.sum_ns), NULL),
+	ROW("timeouts_max", about.timers_max, COMPUTED, NULL, .name = NULL),
+	OF_LOOP(added, NULL, "timerhub_loop_added", "gauge", NULL,
+	        "Timeouts that are added to the loop."),
+	OF_LOOP(turns, "turns", "timerhub_loop_turns", "counter", NULL, "Turns of the loop."),
+	OF_LOOP(callbacks, "callbacks", "timerhub_loop_callbacks", "counter", NULL,
+	        "Callbacks that the turns have called."),
+	OF_LOOP(empty_wakes, "empty wake-ups", "timerhub_loop_empty_wakes", "counter", NULL,
+	        "Turns at which a schedule entry was due and nothing was called."),
+	OF_LOOP(turn_max_ns, NULL, "timerhub_loop_turn_max_seconds", "gauge", "seconds",
+	        "The longest turn."),
+	OF_LOOP(refused, "refused calls", "timerhub_loop_refused", "counter", NULL,
+	        "Calls refused because the loop belongs to another thread."),
+	ROW("overdue_ns", overdue_ns, COMPUTED, NULL, "timerhub_loop_overdue_seconds", "gauge",
+	    "seconds", "For how long a loop has been due to turn."),
+	COUNTER(slow_callbacks, slow.count, NULL),
+	COUNTER(slow_sum_ns, slow.sum_ns, NULL),
 	{ .name = NULL },
 };
 
@@ -94,6 +93,12 @@ uint64_t counter_value(const struct counter *counter, const struct reading *read
 	const void *value = (const char *)reading + counter->at;
 
 	return *(const uint64_t *)value;
+}
+
+double counter_rate(const struct counter *counter, const struct reading *now)
+{
+	return reading_rate(counter_value(counter, now), counter_value(counter, now->before),
+	                    now->at_ns - now->before->at_ns);
 }
 
 /* ---- reading a board ---- */
@@ -348,4 +353,63 @@ const char *sleeper_name(uint32_t sleeper)
 	};
 
 	return sleeper < sizeof(names) / sizeof(names[0]) ? names[sleeper] : "unknown";
+}
+
+/* ---- the watch ---- */
+
+int watch_open(struct watch *watch, pid_t pid)
+{
+	memset(watch, 0, sizeof(*watch));
+	watch->target.proc = -1;
+	watch->now = calloc(TARGET_HUBS_MAX, sizeof(*watch->now));
+	watch->earlier = calloc(TARGET_HUBS_MAX, sizeof(*watch->earlier));
+	watch->running = calloc(1, sizeof(*watch->running));
+	watch->earlier_running = calloc(1, sizeof(*watch->earlier_running));
+	if (!watch->now || !watch->earlier || !watch->running || !watch->earlier_running) {
+		(void)snprintf(watch->target.refusal, TARGET_TEXT_BYTES, "out of memory");
+		return -1;
+	}
+	if (target_open(&watch->target, pid) < 0)
+		return -1;
+	watch->names = function_names_open(watch->target.proc);
+	return watch_read(watch);
+}
+
+void watch_close(struct watch *watch)
+{
+	function_names_close(watch->names);
+	target_close(&watch->target);
+	free(watch->running);
+	free(watch->earlier_running);
+	free(watch->now);
+	free(watch->earlier);
+}
+
+static const struct reading *find(const struct reading *readings, unsigned count, uint64_t serial)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (readings[i].about.serial == serial)
+			return &readings[i];
+	return NULL;
+}
+
+int watch_read(struct watch *watch)
+{
+	struct reading *now = watch->earlier;
+	struct runnings *running = watch->earlier_running;
+	unsigned earlier_count = watch->count;
+
+	if (target_refresh(&watch->target) < 0)
+		return -1;
+	watch->earlier = watch->now;
+	watch->now = now;
+	watch->count = watch->target.hub_count;
+	for (unsigned i = 0; i < watch->count; i++) {
+		reading_take(watch->target.proc, &watch->target.hubs[i], &now[i]);
+		reading_follow(&now[i], find(watch->earlier, earlier_count, now[i].about.serial));
+	}
+	watch->earlier_running = watch->running;
+	watch->running = running;
+	runnings_take(running, watch->earlier_running, &watch->target);
+	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <metrics/openmetrics.h>
 
+#include "function_names.h"
 #include "thread.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
@@ -42,20 +43,14 @@ struct reading {
 	uint64_t overdue_ns; /* for how long the loop has been due; 0: it is not */
 	unsigned slow_count; /* number of functions whose callbacks were slow */
 	struct slow_reading slow[SLOW_FUNCTIONS];
-	struct thread owner;  /* the hub's owner thread; tid 0: it is not known */
-	uint32_t queue_count; /* number of open queues */
-	uint32_t
-		queues_listed; /* how many of them are here; those in which most waits come first */
+	struct thread owner; /* the hub's owner thread; tid 0: it is not known */
+	/* how many queues are open, and how many of them are here: those in which most waits */
+	uint32_t queue_count, queues_listed;
 	struct queue_reading queues[READING_QUEUES_MAX];
 	/* from here on: what the readings before tell, see reading_follow() */
 	unsigned inbox_grew;
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
-
-static inline bool reading_is_loop(const struct reading *reading)
-{
-	return reading->about.kind == BOARD_LOOP;
-}
 
 /* Reads the board of `hub`, which belongs to the process whose folder in /proc is `proc`. */
 void reading_take(int proc, const struct hub *hub, struct reading *ret_reading);
@@ -84,6 +79,9 @@ struct counter {
 const struct counter *counters_of(enum board_kind kind);
 uint64_t counter_value(const struct counter *counter, const struct reading *reading);
 
+/* Returns its increase per second since the reading before, which there must be. */
+double counter_rate(const struct counter *counter, const struct reading *now);
+
 /* ---- lateness ---- */
 
 enum late { TOLD_LATE, TAKEN_LATE }; /* of a loop, whose thread is told nothing: TOLD_LATE */
@@ -105,5 +103,42 @@ uint64_t lateness_below_ns(unsigned bucket);
 /* Return the names of a clock and of a sleeper for the output. */
 const char *clock_name(const struct board_header *about);
 const char *sleeper_name(uint32_t sleeper);
+
+/* ---- the watch, which reads a process again and again ---- */
+
+struct watch {
+	struct target target;
+	unsigned count; /* number of latest readings, one of each hub and loop */
+	struct reading *now, *earlier;
+	struct runnings *running, *earlier_running;
+	struct function_names *names;
+};
+
+/*
+ * Opens the process `pid` and reads its hubs for the first time. Returns 0, or -1 with the reason
+ * in target.refusal. After both, watch_close() must be called.
+ */
+int watch_open(struct watch *watch, pid_t pid);
+void watch_close(struct watch *watch);
+
+/*
+ * Finds new hubs, forgets closed ones, and reads all. Returns -1 if none is left, with the reason
+ * in target.refusal.
+ */
+int watch_read(struct watch *watch);
+
+struct name {
+	char text[FUNCTION_NAME_BYTES];
+};
+
+/* Returns the name of the function of the process that begins at this address; "" if that is 0. */
+static inline struct name watch_name(const struct watch *watch, uint64_t address)
+{
+	struct name name = { "" };
+
+	if (address != 0)
+		function_name(watch->names, address, name.text);
+	return name;
+}
 
 #endif

@@ -106,33 +106,24 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_LEFT:
 		screen_turn(screen, screen->watch->count - 1);
 		break;
-	default: /* KEY_RESIZE and unknown keys only draw the page again. */
+	default: /* KEY_RESIZE, unknown keys and ERR only draw the page again. */
 		break;
 	}
-}
-
-/* Wait for a key, at most until the next reading is due, and handle the key. */
-static void screen_wait(struct screen *screen)
-{
-	uint64_t left_ns = reading_more(screen->next_ns, clock_monotonic_ns());
-	int key;
-
-	timeout((int)((left_ns + 999999) / 1000000));
-	key = getch();
-	if (key != ERR)
-		screen_key(screen, key);
 }
 
 static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 {
 	while (!screen->quit && !*stop) {
+		uint64_t left_ns = reading_more(screen->next_ns, clock_monotonic_ns());
+
 		screen_draw(screen);
-		screen_wait(screen);
+		timeout((int)((left_ns + 999999) / 1000000));
+		screen_key(screen, getch());
 		if (clock_monotonic_ns() < screen->next_ns)
 			continue;
 		screen->next_ns = clock_monotonic_ns() + screen->interval_ns;
 		/* A paused view makes no readings, but ends when no hub is left. */
-		if (screen->paused ? target_check(&screen->watch->target) < 0
+		if (screen->paused ? target_refresh(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
 			return -1;
 	}

@@ -13,7 +13,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "blame.h"
 #include "outputs.h"
 
 #define TICK_MIN_NS 5000000
@@ -51,40 +50,32 @@ static const struct running *running_of(const struct stalls *stalls, const struc
                                         uint32_t queue)
 {
 	return running_at(&stalls->running,
-	                  u64_load_relaxed(hub_is_loop(hub) ? &hub->board->loop.address
-	                                                    : &hub->board->queues[queue].address));
+	                  u64_load_relaxed(is_loop(&hub->about)
+	                                           ? &hub->board->loop.address
+	                                           : &hub->board->queues[queue].address));
 }
 
 /* ---- what waits ---- */
 
-static struct stall *stall_of(struct stalls *stalls, const struct board_header *about,
-                              uint32_t queue, uint64_t since_ns)
-{
-	struct stall *stall = stalls->list, *end = stalls->list + stalls->count;
-
-	for (; stall < end; stall++)
-		if (stall->about.serial == about->serial && stall->queue == queue &&
-		    stall->since_ns == since_ns)
-			return stall;
-	if (stalls->count == STALLS_MAX)
-		return NULL;
-	stalls->count++;
-	*stall = (struct stall){ .about = *about,
-		                 .queue = queue,
-		                 .since_ns = since_ns,
-		                 .found_ns = clock_monotonic_ns() };
-	return stall;
-}
-
+/* Notes that something has waited since then, if that is long enough to look at. */
 static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, uint64_t waiting,
                  uint64_t since_ns, uint64_t now_ns)
 {
-	struct stall *stall = NULL;
+	struct stall *stall = stalls->list, *end = stalls->list + stalls->count;
 
-	if (reading_more(now_ns, since_ns) >= stalls->threshold_ns / 2)
-		stall = stall_of(stalls, &hub->about, queue, since_ns);
-	if (!stall)
+	if (reading_more(now_ns, since_ns) < stalls->threshold_ns / 2)
 		return;
+	while (stall < end && (stall->about.serial != hub->about.serial || stall->queue != queue ||
+	                       stall->since_ns != since_ns))
+		stall++;
+	if (stall == stalls->list + STALLS_MAX)
+		return;
+	if (stall == end) {
+		stalls->count++;
+		*stall =
+			(struct stall){ .about = hub->about, .queue = queue, .since_ns = since_ns };
+		stall->found_ns = clock_monotonic_ns();
+	}
 	stall->is_there = true;
 	stall->waiting = waiting;
 	stall->for_ns = now_ns - since_ns;
@@ -127,7 +118,7 @@ static void note_all(struct stalls *stalls, bool is_alive)
 	for (unsigned i = 0; i < stalls->count; i++)
 		stalls->list[i].is_there = false;
 	for (unsigned i = 0; i < target->hub_count && is_alive; i++) {
-		if (hub_is_loop(&target->hubs[i]))
+		if (is_loop(&target->hubs[i].about))
 			note_loop(stalls, &target->hubs[i]);
 		else
 			note_queues(stalls, &target->hubs[i]);
@@ -144,14 +135,6 @@ static const struct hub *hub_of(const struct stalls *stalls, const struct stall 
 		if (target->hubs[i].about.serial == stall->about.serial)
 			return &target->hubs[i];
 	return NULL;
-}
-
-/* Returns whether it is known what the thread of the stall has done since the first look at it. */
-static bool is_judged(const struct running *running)
-{
-	enum work work = work_between(&running->before, &running->thread);
-
-	return work != WORK_UNKNOWN && work != WORK_UNMEASURED;
 }
 
 /* Notes what the stall's thread does. Once it is another thread, the comparison begins anew. */
@@ -174,7 +157,7 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 	} else {
 		now.before = stall->running.before;
 		/* A thread that is just being woken tells nothing of what it has done. */
-		if (!is_judged(&now))
+		if (work_between(&now.before, &now.thread) == WORK_UNKNOWN)
 			now.thread = stall->running.thread;
 	}
 	stall->running = now;
@@ -188,7 +171,7 @@ static void print_text(const struct stall *stall, const char *time, const char *
 	struct sentence line = { "" };
 
 	tell(&line, "%s stall %s after %s: ", time, what, span(stall->for_ns).text);
-	if (stall->about.kind == BOARD_LOOP)
+	if (is_loop(&stall->about))
 		tell(&line, "loop %" PRIu64 " is due; ", stall->about.serial);
 	else
 		tell(&line, "queue %" PRIu32 " of hub %" PRIu64 " \"%s\", %" PRIu64 " wait; ",
@@ -212,7 +195,7 @@ static void print_json(const struct stall *stall, const char *time, const char *
 	json_text("time", time);
 	json_text("stall", what);
 	json_number("for_ns", stall->for_ns);
-	if (stall->about.kind == BOARD_LOOP) {
+	if (is_loop(&stall->about)) {
 		json_number("loop", stall->about.serial);
 	} else {
 		json_number("hub", stall->about.serial);
@@ -226,8 +209,7 @@ static void print_json(const struct stall *stall, const char *time, const char *
 
 static void print_line(const struct stalls *stalls, const struct stall *stall, const char *what)
 {
-	uint64_t now_ns = clock_read_ns(CLOCK_REALTIME);
-	struct timespec now = timespec_of(now_ns);
+	struct timespec now = timespec_of(clock_read_ns(CLOCK_REALTIME));
 	char date[32], time[48];
 	struct tm fields;
 
@@ -247,7 +229,7 @@ static void end(struct stalls *stalls, struct stall *stall)
 	const struct hub *hub = hub_of(stalls, stall);
 	uint64_t ended_ns = hub ? hub_clock_ns(hub) : 0;
 
-	if (hub && !hub_is_loop(hub)) {
+	if (hub && !is_loop(&hub->about)) {
 		uint64_t taken_ns = u64_load_relaxed(&hub->board->queues[stall->queue].taken_ns);
 
 		ended_ns = taken_ns > stall->since_ns ? taken_ns : ended_ns;
@@ -263,10 +245,12 @@ static void end(struct stalls *stalls, struct stall *stall)
  */
 static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
 {
+	const struct running *running = &stall->running;
+
 	return stall->for_ns > stalls->threshold_ns &&
 	       clock_monotonic_ns() - stall->found_ns > stalls->threshold_ns / 3 &&
-	       (stall->running.thread.tid == 0 || is_judged(&stall->running) ||
-	        stall->looks > LOOKS_MAX);
+	       (running->thread.tid == 0 || stall->looks > LOOKS_MAX ||
+	        work_between(&running->before, &running->thread) != WORK_UNKNOWN);
 }
 
 /* Prints what begins and what ends, and forgets what has ended. */
@@ -309,7 +293,7 @@ int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
 	stalls->json = json;
 	while (is_alive && is_written && !*stop) {
 		/* Without a hub go on, because the process can open one, also after an exec. */
-		if (watch_find(watch) < 0)
+		if (target_refresh(&watch->target) < 0)
 			is_alive = target_alive(&watch->target);
 		stalls->running.count = 0;
 		note_all(stalls, is_alive);

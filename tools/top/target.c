@@ -28,6 +28,9 @@
 /* the flag in /proc/PID/stat of a process that is ending; it is PF_EXITING of the kernel */
 #define FLAG_EXITING 4u
 
+/* time between two searches for new hubs, each of which reads all descriptors of the process */
+#define FIND_EVERY_NS (3 * NS_PER_S)
+
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
 /* ---- files of /proc ---- */
@@ -122,37 +125,6 @@ bool target_alive(const struct target *target)
 	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return false;
 	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
-}
-
-/* Returns the PID that the process itself sees and writes into its boards, or 0. */
-static uint32_t target_own_pid(const struct target *target)
-{
-	char status[PROC_STATUS_BYTES];
-
-	return proc_read(target->proc, "status", status, sizeof(status))
-	               ? proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid)
-	               : 0;
-}
-
-int target_open(struct target *target, pid_t pid)
-{
-	char path[32];
-
-	memset(target, 0, sizeof(*target));
-	target->pid = pid;
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
-		return refuse(target, "%s: %s", path, strerror(errno));
-	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
-	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
-	    kill(pid, 0) < 0 && errno == EPERM)
-		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
-	if (target->proc < 0)
-		return refuse(target, "there is no process %d", (int)pid);
-	target->command[strcspn(target->command, "\n")] = 0;
-	make_printable(target->command, sizeof(target->command));
-	return target_find_hubs(target);
 }
 
 uint64_t hub_clock_ns(const struct hub *hub)
@@ -302,13 +274,18 @@ static int refuse_living(struct target *target, const char *reason, const char *
 	              more);
 }
 
-int target_find_hubs(struct target *target)
+static int find_hubs(struct target *target)
 {
 	enum verdict worst = VERDICT_NOTHING, verdict;
-	uint32_t own_pid = target_own_pid(target);
+	char status[PROC_STATUS_BYTES];
 	struct dirent *entry;
+	uint32_t own_pid;
 	DIR *folder;
 
+	/* the PID that the process itself sees, and writes into its boards */
+	(void)proc_read(target->proc, "status", status, sizeof(status));
+	own_pid = proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid);
+	target->found_ns = clock_monotonic_ns();
 	target_forget_closed(target);
 	folder = proc_folder(target->proc, "fd");
 	if (!folder) {
@@ -325,13 +302,35 @@ int target_find_hubs(struct target *target)
 	return target->hub_count > 0 ? 0 : refuse_living(target, reasons[worst], "");
 }
 
-int target_check(struct target *target)
+int target_refresh(struct target *target)
 {
 	unsigned there = 0;
 
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
-	if (there == 0 || there < target->hub_count)
-		return target_find_hubs(target);
+	if (there == 0 || there < target->hub_count ||
+	    clock_monotonic_ns() - target->found_ns >= FIND_EVERY_NS)
+		return find_hubs(target);
 	return target_alive(target) ? 0 : refuse_living(target, "", "");
+}
+
+int target_open(struct target *target, pid_t pid)
+{
+	char path[32];
+
+	memset(target, 0, sizeof(*target));
+	target->pid = pid;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
+		return refuse(target, "%s: %s", path, strerror(errno));
+	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
+	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
+	    kill(pid, 0) < 0 && errno == EPERM)
+		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
+	if (target->proc < 0)
+		return refuse(target, "there is no process %d", (int)pid);
+	target->command[strcspn(target->command, "\n")] = 0;
+	make_printable(target->command, sizeof(target->command));
+	return find_hubs(target);
 }

@@ -26,10 +26,9 @@ struct hub {
 	dev_t device;
 };
 
-/* Returns whether the board is that of a loop. */
-static inline bool hub_is_loop(const struct hub *hub)
+static inline bool is_loop(const struct board_header *about)
 {
-	return hub->about.kind == BOARD_LOOP;
+	return about->kind == BOARD_LOOP;
 }
 
 /* Returns the time on the clock of the hub or loop, or 0 if the program itself gives the time. */
@@ -39,6 +38,7 @@ struct target {
 	pid_t pid;
 	int proc; /* descriptor of /proc/PID, never of a later process with this PID */
 	char command[BOARD_TEXT_BYTES];
+	uint64_t found_ns; /* time of the last search for new hubs */
 	unsigned hub_count;
 	struct hub hubs[TARGET_HUBS_MAX]; /* hubs in the order in which they were opened */
 	char refusal[TARGET_TEXT_BYTES];  /* reason why no hub can be watched, as a message */
@@ -52,18 +52,13 @@ int target_open(struct target *target, pid_t pid);
 void target_close(struct target *target);
 
 /*
- * Forget closed hubs and find new hubs. Returns -1 if no hub is left, with the reason in `refusal`.
+ * Forgets closed hubs and finds new ones: at once if one was closed, else every few seconds.
+ * Returns -1 if no hub is left, with the reason in `refusal`.
  */
-int target_find_hubs(struct target *target);
+int target_refresh(struct target *target);
 
 /* Returns whether the watched process is alive. */
 bool target_alive(const struct target *target);
-
-/*
- * Check quickly that the process and all known hubs still exist. If a hub is gone, or none is
- * known, call target_find_hubs() and return its result.
- */
-int target_check(struct target *target);
 
 /* ---- files of /proc ---- */
 

@@ -163,11 +163,11 @@ static void take_cell(struct runnings *now, const struct runnings *before,
 static int compare(const void *left, const void *right)
 {
 	const struct running *one = left, *other = right;
-	bool in_one = one->cell.where == TIMERHUB_IN_CALLBACK;
-	bool in_other = other->cell.where == TIMERHUB_IN_CALLBACK;
+	int in_callback = (other->cell.where == TIMERHUB_IN_CALLBACK) -
+	                  (one->cell.where == TIMERHUB_IN_CALLBACK);
 
-	if (in_one != in_other)
-		return in_one ? -1 : 1;
+	if (in_callback != 0)
+		return in_callback;
 	if (one->for_ns != other->for_ns)
 		return one->for_ns > other->for_ns ? -1 : 1;
 	return one->cell.tid < other->cell.tid ? -1 : one->cell.tid > other->cell.tid;
@@ -182,7 +182,7 @@ void runnings_take(struct runnings *ret_now, const struct runnings *before,
 		const struct board *board = hub->board;
 		uint64_t end = u64_load_relaxed(&board->callers.queues_end);
 
-		if (hub_is_loop(hub)) {
+		if (is_loop(&hub->about)) {
 			take_cell(ret_now, before, target, hub, &board->loop.cell, 0);
 			continue;
 		}

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "blame.h"
 #include "outputs.h"
 
 #define WIDE_COLUMNS 130
@@ -29,8 +28,7 @@ static struct sentence place_of(const struct watch *watch, const struct running 
 	if (running->cell.where == TIMERHUB_IN_CALL)
 		tell(&place, "in its call");
 	else if (running->cell.where == TIMERHUB_AWAY)
-		tell(&place, "away%s",
-		     is_wide ? " (its own handlers or its wait)" : ": handlers or wait");
+		tell(&place, "away: handlers or wait");
 	else
 		tell(&place, "in %s", watch_name(watch, running->cell.fn).text);
 	if (running->cell.where == TIMERHUB_IN_CALLBACK && is_wide)
