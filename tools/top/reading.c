@@ -122,17 +122,6 @@ static void read_histogram(const atomic_u64 *buckets, uint64_t *ret)
 		ret[i] += u64_load_relaxed(&buckets[i]);
 }
 
-static void read_owner(int proc, const struct board_owner *owner, struct reading *reading)
-{
-	struct timerhub_stats *stats = &reading->stats;
-	uint64_t tid = u64_load_relaxed(&owner->tid);
-
-	stats->sleeper = (uint32_t)u64_load_relaxed(&owner->sleeper);
-	read_histogram(owner->lateness, stats->lateness);
-	if (tid > 0 && tid <= INT_MAX && !thread_look(proc, (int)tid, &reading->owner))
-		reading->owner.tid = 0;
-}
-
 static void read_slots(const struct board *board, struct timerhub_stats *stats)
 {
 	uint64_t takes = 0, used = 0, free_again = 0;
@@ -203,20 +192,13 @@ static int compare_queues(const void *left, const void *right)
 	return one->index > other->index ? 1 : -1;
 }
 
-static void read_loop(const struct board_loop *loop, struct reading *reading)
-{
-	uint64_t due_ns = u64_load_relaxed(&loop->due_ns);
-
-	reading->address = u64_load_relaxed(&loop->address);
-	if (due_ns != 0)
-		reading->overdue_ns = reading_more(reading->clock_ns, due_ns);
-}
-
 void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 {
 	const struct board *board = hub->board;
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
 	struct timerhub_stats *stats = &ret_reading->stats;
+	uint64_t owner = u64_load_relaxed(&board->owner.tid);
+	uint64_t due_ns = u64_load_relaxed(&board->loop.due_ns);
 	uint64_t ended;
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
@@ -225,7 +207,9 @@ void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 	ret_reading->clock_ns = hub_clock_ns(hub);
 	read_counters(board, ret_reading);
 	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
-	read_loop(&board->loop, ret_reading);
+	ret_reading->address = u64_load_relaxed(&board->loop.address);
+	if (due_ns != 0)
+		ret_reading->overdue_ns = reading_more(ret_reading->clock_ns, due_ns);
 	/*
 	 * The slots are read before the queues, because the library counts an ended timer before it
 	 * frees the timer's slot. So the timer of each slot that read_slots() finds free is in the
@@ -239,10 +223,13 @@ void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 	qsort(ret_reading->queues, ret_reading->queues_listed, sizeof(ret_reading->queues[0]),
 	      compare_queues);
 	ret_reading->inbox = read_inbox(board);
-	read_owner(proc, &board->owner, ret_reading);
+	stats->sleeper = (uint32_t)u64_load_relaxed(&board->owner.sleeper);
+	read_histogram(board->owner.lateness, stats->lateness);
 	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
 		read_histogram(board->deliveries[cpu].lateness, stats->delivery_lateness);
 	stats->cancelled = reading_more(stats->armed, ended);
+	if (owner > 0 && owner <= INT_MAX && !thread_look(proc, (int)owner, &ret_reading->owner))
+		ret_reading->owner.tid = 0;
 }
 
 const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index)
@@ -261,11 +248,10 @@ static char rhythm_of(const struct reading *now)
 	static const unsigned bits[] = { 20, 24, 27, 30 };
 	uint64_t told = lateness_of(now, TOLD_LATE, LATELY).below_ns[LATEST];
 	uint64_t taken = lateness_of(now, TAKEN_LATE, LATELY).below_ns[LATEST];
-	uint64_t latest = u64_max(u64_max(told, taken), now->overdue_ns);
+	uint64_t waits_ns = u64_max(now->overdue_ns, now->stats.untaken_ns);
+	uint64_t latest = u64_max(u64_max(told, taken), waits_ns);
 	unsigned step = 0;
 
-	for (uint32_t i = 0; i < now->queues_listed; i++)
-		latest = u64_max(latest, now->queues[i].untaken_ns);
 	if (latest == 0)
 		return ' ';
 	while (step < 4 && latest > UINT64_C(1) << bits[step])
@@ -301,37 +287,28 @@ uint64_t lateness_below_ns(unsigned bucket)
 	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
 }
 
-/* Returns the upper bound of the first bucket at which the sum of events reaches `wanted`. */
-static uint64_t quantile_ns(const struct lateness *lateness, uint64_t wanted)
-{
-	uint64_t seen = 0;
-
-	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		seen += lateness->buckets[i];
-		if (seen >= wanted && seen > 0)
-			return lateness_below_ns(i);
-	}
-	return 0;
-}
-
-static const uint64_t *histogram_of(const struct reading *reading, enum late late)
-{
-	return late == TOLD_LATE ? reading->stats.lateness : reading->stats.delivery_lateness;
-}
-
 struct lateness lateness_of(const struct reading *reading, enum late late, enum period period)
 {
-	const struct reading *before = reading->before ? reading->before : reading;
-	const uint64_t *now = histogram_of(reading, late), *then = histogram_of(before, late);
+	const struct timerhub_stats *now = &reading->stats;
+	const struct timerhub_stats *then = reading->before ? &reading->before->stats : now;
+	const uint64_t *buckets = late == TOLD_LATE ? now->lateness : now->delivery_lateness;
+	const uint64_t *before = late == TOLD_LATE ? then->lateness : then->delivery_lateness;
 	struct lateness lateness = { .count = 0 };
+	uint64_t seen = 0, wanted[BOUNDS];
 
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		lateness.buckets[i] = reading_more(now[i], period == LATELY ? then[i] : 0);
+		lateness.buckets[i] = reading_more(buckets[i], period == LATELY ? before[i] : 0);
 		lateness.count += lateness.buckets[i];
 	}
-	lateness.below_ns[P50] = quantile_ns(&lateness, (lateness.count + 1) / 2);
-	lateness.below_ns[P99] = quantile_ns(&lateness, lateness.count - lateness.count / 100);
-	lateness.below_ns[LATEST] = quantile_ns(&lateness, lateness.count);
+	wanted[P50] = (lateness.count + 1) / 2;
+	wanted[P99] = lateness.count - lateness.count / 100;
+	wanted[LATEST] = lateness.count;
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
+		seen += lateness.buckets[i];
+		for (unsigned bound = 0; bound < BOUNDS && seen > 0; bound++)
+			if (lateness.below_ns[bound] == 0 && seen >= wanted[bound])
+				lateness.below_ns[bound] = lateness_below_ns(i);
+	}
 	return lateness;
 }
 
