@@ -111,12 +111,16 @@ static void json_queues(const struct reading *now)
 
 static void json_rates(const struct reading *now)
 {
-	json_number("elapsed_ns", now->at_ns - now->before->at_ns);
+	uint64_t elapsed_ns = now->at_ns - now->before->at_ns;
+
+	json_number("elapsed_ns", elapsed_ns);
 	json_begin("per_second", '{');
 	for (const struct counter *counter = counters_of(BOARD_HUB); counter->name; counter++)
 		if (counter->row) {
 			json_name(counter->name);
-			(void)printf("%.3f", counter_rate(counter, now));
+			(void)printf("%.3f",
+			             reading_rate(counter_value(counter, now),
+			                          counter_value(counter, now->before), elapsed_ns));
 		}
 	json_end('}');
 }

@@ -21,8 +21,8 @@ struct page {
 
 __attribute__((format(printf, 2, 3))) void page_add(struct page *page, const char *format, ...);
 
-/* Marks the line that was added last. */
-void page_mark(struct page *page);
+/* Marks the line that was added last, if it tells of something that grows. */
+void page_mark(struct page *page, bool grows);
 
 /* A number or a word, as it stands on a page. */
 struct number {
@@ -87,9 +87,6 @@ __attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const
  */
 void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
                  bool with_timer);
-
-/* Adds the timer, or the timeout, whose callback the thread runs. */
-void tell_timer(struct sentence *sentence, const struct running *running);
 
 #define BLAME_MAX 16
 

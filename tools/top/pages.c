@@ -32,9 +32,9 @@ void page_add(struct page *page, const char *format, ...)
 	page->marked[page->count++] = false;
 }
 
-void page_mark(struct page *page)
+void page_mark(struct page *page, bool grows)
 {
-	page->marked[page->count - 1] = true;
+	page->marked[page->count - 1] |= grows;
 }
 
 /* Writes the lines of `right` beside those of `page` if it is wide enough, else below them. */
@@ -258,8 +258,7 @@ static void page_queues(struct page *page, const struct reading *now)
 		         rate(now, queue->delivered, (then ? then : queue)->delivered).text,
 		         number(queue->delivered).text, number(queue->waiting).text,
 		         grew ? " grows" : "");
-		if (grew)
-			page_mark(page);
+		page_mark(page, grew);
 	}
 	if (now->queue_count > rows)
 		page_add(page, "and %" PRIu32 " more in which less waits", now->queue_count - rows);
@@ -281,8 +280,7 @@ static void page_depths(struct page *page, const struct reading *now)
 	page_add(page, "  most %s, room for %s", number(now->stats.live_max).text, room.text);
 	page_add(page, "%-16s %11s%s", "in the inbox", number(now->inbox).text,
 	         grew ? " grows" : "");
-	if (grew)
-		page_mark(page);
+	page_mark(page, grew);
 	page_add(page, "%-16s %11s", "in the outboxes", number(now->stats.waiting).text);
 }
 
@@ -341,8 +339,7 @@ static void page_row(struct page *page, const struct reading *now, unsigned plac
 	         loop ? "" : number(now->stats.waiting).text,
 	         late.count > 0 ? span(late.below_ns[P99]).text : "-",
 	         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
-	if (now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW)
-		page_mark(page);
+	page_mark(page, now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW);
 }
 
 static void overview_fill(struct page *page, const struct watch *watch)

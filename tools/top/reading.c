@@ -95,12 +95,6 @@ uint64_t counter_value(const struct counter *counter, const struct reading *read
 	return *(const uint64_t *)value;
 }
 
-double counter_rate(const struct counter *counter, const struct reading *now)
-{
-	return reading_rate(counter_value(counter, now), counter_value(counter, now->before),
-	                    now->at_ns - now->before->at_ns);
-}
-
 /* ---- reading a board ---- */
 
 static void read_counters(const struct board *board, struct reading *reading)

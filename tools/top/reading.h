@@ -79,9 +79,6 @@ struct counter {
 const struct counter *counters_of(enum board_kind kind);
 uint64_t counter_value(const struct counter *counter, const struct reading *reading);
 
-/* Returns its increase per second since the reading before, which there must be. */
-double counter_rate(const struct counter *counter, const struct reading *now);
-
 /* ---- lateness ---- */
 
 enum late { TOLD_LATE, TAKEN_LATE }; /* of a loop, whose thread is told nothing: TOLD_LATE */

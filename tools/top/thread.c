@@ -135,14 +135,6 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 
 /* ---- which thread does what ---- */
 
-static struct thread thread_before(const struct runnings *before, int tid)
-{
-	for (unsigned i = 0; before && i < before->count; i++)
-		if (before->rows[i].thread.tid == tid)
-			return before->rows[i].thread;
-	return (struct thread){ .tid = 0 };
-}
-
 static void take_cell(struct runnings *now, const struct runnings *before,
                       const struct target *target, const struct hub *hub,
                       const struct board_cell *cell, uint64_t queue)
@@ -155,7 +147,10 @@ static void take_cell(struct runnings *now, const struct runnings *before,
 	row->serial = hub->about.serial;
 	row->queue = queue != 0 ? queue : row->cell.queue;
 	row->for_ns = reading_more(hub_clock_ns(hub), row->cell.since_ns);
-	row->before = thread_before(before, (int)row->cell.tid);
+	row->before.tid = 0;
+	for (unsigned i = 0; before && i < before->count; i++)
+		if (before->rows[i].cell.tid == row->cell.tid)
+			row->before = before->rows[i].thread;
 	now->count += thread_look(target->proc, (int)row->cell.tid, &row->thread);
 }
 
