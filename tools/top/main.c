@@ -241,36 +241,34 @@ static bool list_one(struct target *target, pid_t pid, bool first)
 
 static int list(void)
 {
-	struct target *target = malloc(sizeof(*target));
 	DIR *proc = opendir("/proc");
+	struct target target;
 	struct dirent *entry;
 	int count = 0;
 
-	while (target && proc && (entry = readdir(proc)))
+	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			count += list_one(target, (pid_t)atoi(entry->d_name), count == 0);
-	if (!target || !proc)
-		(void)complain("/proc cannot be read");
-	else if (count == 0)
-		(void)complain("there is no process to watch: the programs must open their hubs"
-		               " with TIMERHUB_OBSERVABLE, or you lack the right to look at them");
-	if (proc)
-		(void)closedir(proc);
-	free(target);
-	return console_end(count > 0 ? GOOD : REFUSED, REFUSED);
+			count += list_one(&target, (pid_t)atoi(entry->d_name), count == 0);
+	if (!proc)
+		return complain("/proc cannot be read");
+	(void)closedir(proc);
+	if (count == 0)
+		return complain("there is no process to watch: the programs must open their hubs"
+		                " with TIMERHUB_OBSERVABLE, or you lack the right to look at them");
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
-	struct watch watch;
+	static struct watch watch;
 	int result;
 
 	console_begin();
 	if (parse(argc, argv, &options) < 0)
 		return WRONG_USE;
 	if (options.pid == 0)
-		return list();
+		return console_end(list() < 0 ? REFUSED : GOOD, REFUSED);
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);

@@ -69,9 +69,10 @@ static void write_counters(struct text *text, const struct watch *watch, enum bo
 	}
 }
 
-static void write_hubs(struct text *text, const struct watch *watch, struct labelled_stats *stats,
-                       struct labels *labels)
+static void write_hubs(struct text *text, const struct watch *watch)
 {
+	static struct labelled_stats stats[TARGET_HUBS_MAX];
+	static struct labels labels[TARGET_HUBS_MAX];
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < watch->count; i++) {
@@ -183,20 +184,13 @@ static void write_threads(struct text *text, const struct watch *watch)
 	}
 }
 
-/* Room for what must outlive the functions that write it. */
-struct room {
-	struct labelled_stats stats[TARGET_HUBS_MAX];
-	struct labels labels[TARGET_HUBS_MAX];
-};
-
 int metrics_print(const struct watch *watch)
 {
-	struct room *room = malloc(sizeof(*room));
 	struct text text = { .length = 0 };
 	char *larger = NULL;
 
 	/* Names of functions can change meanwhile, and with them the length. */
-	while (room && text.length >= text.bytes) {
+	while (text.length >= text.bytes) {
 		larger = realloc(text.buffer, text.length + 1);
 		if (!larger)
 			break;
@@ -204,13 +198,12 @@ int metrics_print(const struct watch *watch)
 		write_untaken(&text, watch);
 		write_slow(&text, watch);
 		write_threads(&text, watch);
-		write_hubs(&text, watch, room->stats, room->labels);
+		write_hubs(&text, watch);
 		write_loops(&text, watch);
 		metrics_end(&text);
 	}
 	if (larger)
 		(void)fwrite(text.buffer, 1, text.length, stdout);
 	free(text.buffer);
-	free(room);
 	return larger ? 0 : -1;
 }

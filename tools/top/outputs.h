@@ -131,8 +131,7 @@ int metrics_print(const struct watch *watch);
 
 /*
  * Prints a line when events or a due loop have waited for too long, and when that ends, until the
- * process ends or `*stop` is set. Returns 0, or -1 if standard output cannot be written or there is
- * no memory.
+ * process ends or `*stop` is set. Returns 0, or -1 if standard output cannot be written.
  */
 int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
                const volatile sig_atomic_t *stop);

@@ -330,16 +330,10 @@ const char *sleeper_name(uint32_t sleeper)
 
 int watch_open(struct watch *watch, pid_t pid)
 {
-	memset(watch, 0, sizeof(*watch));
-	watch->target.proc = -1;
-	watch->now = calloc(TARGET_HUBS_MAX, sizeof(*watch->now));
-	watch->earlier = calloc(TARGET_HUBS_MAX, sizeof(*watch->earlier));
-	watch->running = calloc(1, sizeof(*watch->running));
-	watch->earlier_running = calloc(1, sizeof(*watch->earlier_running));
-	if (!watch->now || !watch->earlier || !watch->running || !watch->earlier_running) {
-		(void)snprintf(watch->target.refusal, TARGET_TEXT_BYTES, "out of memory");
-		return -1;
-	}
+	watch->now = watch->readings[0];
+	watch->earlier = watch->readings[1];
+	watch->running = &watch->runnings[0];
+	watch->earlier_running = &watch->runnings[1];
 	if (target_open(&watch->target, pid) < 0)
 		return -1;
 	watch->names = function_names_open(watch->target.proc);
@@ -350,10 +344,6 @@ void watch_close(struct watch *watch)
 {
 	function_names_close(watch->names);
 	target_close(&watch->target);
-	free(watch->running);
-	free(watch->earlier_running);
-	free(watch->now);
-	free(watch->earlier);
 }
 
 static const struct reading *find(const struct reading *readings, unsigned count, uint64_t serial)

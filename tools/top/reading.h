@@ -105,15 +105,17 @@ const char *sleeper_name(uint32_t sleeper);
 
 struct watch {
 	struct target target;
-	unsigned count; /* number of latest readings, one of each hub and loop */
-	struct reading *now, *earlier;
+	unsigned count;                /* number of latest readings, one of each hub and loop */
+	struct reading *now, *earlier; /* the latest readings, and those before */
 	struct runnings *running, *earlier_running;
 	struct function_names *names;
+	struct reading readings[2][TARGET_HUBS_MAX];
+	struct runnings runnings[2];
 };
 
 /*
- * Opens the process `pid` and reads its hubs for the first time. Returns 0, or -1 with the reason
- * in target.refusal. After both, watch_close() must be called.
+ * Opens the process `pid` and reads its hubs for the first time. All of *watch must be 0. Returns
+ * 0, or -1 with the reason in target.refusal. After both, watch_close() must be called.
  */
 int watch_open(struct watch *watch, pid_t pid);
 void watch_close(struct watch *watch);

@@ -9,7 +9,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -281,31 +280,28 @@ static void print_changes(struct stalls *stalls)
 int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
                const volatile sig_atomic_t *stop)
 {
-	struct stalls *stalls = calloc(1, sizeof(*stalls));
+	static struct stalls stalls;
 	uint64_t tick_ns = u64_max(TICK_MIN_NS, u64_min(TICK_MAX_NS, threshold_ns / 10));
 	const struct timespec pause = timespec_of(tick_ns);
-	bool is_alive = stalls, is_written = true;
+	bool is_alive = true, is_written = true;
 
-	if (!stalls)
-		return -1;
-	stalls->watch = watch;
-	stalls->threshold_ns = threshold_ns;
-	stalls->json = json;
+	stalls.watch = watch;
+	stalls.threshold_ns = threshold_ns;
+	stalls.json = json;
 	while (is_alive && is_written && !*stop) {
 		/* Without a hub go on, because the process can open one, also after an exec. */
 		if (target_refresh(&watch->target) < 0)
 			is_alive = target_alive(&watch->target);
-		stalls->running.count = 0;
-		note_all(stalls, is_alive);
-		if (stalls->count > 0) {
-			runnings_take(&stalls->running, NULL, &watch->target);
-			note_all(stalls, is_alive);
+		stalls.running.count = 0;
+		note_all(&stalls, is_alive);
+		if (stalls.count > 0) {
+			runnings_take(&stalls.running, NULL, &watch->target);
+			note_all(&stalls, is_alive);
 		}
-		print_changes(stalls);
+		print_changes(&stalls);
 		is_written = fflush(stdout) == 0 && !ferror(stdout);
 		if (is_alive && is_written)
 			(void)nanosleep(&pause, NULL);
 	}
-	free(stalls);
 	return is_written ? 0 : -1;
 }

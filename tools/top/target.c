@@ -80,22 +80,10 @@ uint32_t proc_inner_number(const char *status, const char *name, uint32_t withou
 
 /* ---- the target ---- */
 
-/* What a descriptor in /proc/PID/fd is. If there is no hub, the last of these is the reason. */
-enum verdict {
-	VERDICT_HUB,     /* the board of a hub that the tool can watch */
-	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
-	VERDICT_FOREIGN, /* a memfd that has a board's name but is no board */
-	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
-	VERDICT_VERSION, /* the board of another version of timerhub */
-};
-
-static const char *const reasons[] = {
-	[VERDICT_NOTHING] = "has no hub opened with TIMERHUB_OBSERVABLE,"
-			    " and no loop with TIMERHUB_LOOP_OBSERVABLE",
-	[VERDICT_FOREIGN] = "has a memfd named " BOARD_NAME " that is not a hub's board",
-	[VERDICT_FORKED] = "was forked from the process that opened the hub",
-	[VERDICT_VERSION] = "uses another version of timerhub than this tool",
-};
+/* reasons why there is no hub to watch */
+static const char no_hub[] = "has no hub opened with TIMERHUB_OBSERVABLE,"
+			     " and no loop with TIMERHUB_LOOP_OBSERVABLE";
+static const char foreign[] = "has a memfd named " BOARD_NAME " that is not a hub's board";
 
 static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, const char *format,
                                                         ...)
@@ -151,30 +139,33 @@ void target_close(struct target *target)
 	target->proc = -1;
 }
 
-/* Check whether the memory behind `fd` can be read as a board. Copy its header to `about`. */
-static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header *about)
+/*
+ * Copies the header of the board behind `fd`. Returns NULL, or the reason why the memory must not be
+ * read as the board of this process.
+ */
+static const char *board_refused(int fd, uint32_t own_pid, struct board_header *about)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
 
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &stat) < 0)
-		return VERDICT_FOREIGN;
+		return foreign;
 	memset(about, 0, sizeof(*about));
 	if (pread(fd, about, sizeof(*about), 0) < (ssize_t)offsetof(struct board_header, pid) ||
 	    about->magic != BOARD_MAGIC)
-		return VERDICT_FOREIGN;
+		return foreign;
 	/*
 	 * Boards of one version have one layout. The sizes show that the other program's compiler
 	 * laid out the structs like the tool's compiler.
 	 */
 	if (about->version != BOARD_VERSION || about->header_bytes != sizeof(*about) ||
 	    about->board_bytes != sizeof(struct board))
-		return VERDICT_VERSION;
+		return "uses another version of timerhub than this tool";
 	if ((uint64_t)stat.st_size < about->board_bytes)
-		return VERDICT_FOREIGN;
+		return foreign;
 	make_printable(about->thread_name, sizeof(about->thread_name));
 	make_printable(about->library_version, sizeof(about->library_version));
-	return about->pid == own_pid ? VERDICT_HUB : VERDICT_FORKED;
+	return about->pid == own_pid ? NULL : "was forked from the process that opened the hub";
 }
 
 static bool hub_known(const struct target *target, const struct stat *stat)
@@ -195,49 +186,49 @@ static void target_insert(struct target *target, const struct hub *hub)
 	target->hubs[place] = *hub;
 }
 
-static enum verdict target_add(struct target *target, int fd, int number, uint32_t own_pid)
+/* Returns NULL, or the reason why the descriptor `fd` of a board is not watched. */
+static const char *target_add(struct target *target, int fd, int number, uint32_t own_pid)
 {
 	struct hub hub = { .fd = number };
-	enum verdict verdict;
+	const char *refused;
 	struct stat stat;
 	void *map;
 
 	if (fstat(fd, &stat) < 0 || hub_known(target, &stat) ||
 	    target->hub_count == TARGET_HUBS_MAX)
-		return VERDICT_NOTHING;
-	verdict = board_trusted(fd, own_pid, &hub.about);
-	if (verdict != VERDICT_HUB)
-		return verdict;
+		return NULL;
+	refused = board_refused(fd, own_pid, &hub.about);
+	if (refused)
+		return refused;
 	map = mmap(NULL, sizeof(struct board), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
-		return VERDICT_FOREIGN;
+		return foreign;
 	hub.board = map;
 	hub.inode = stat.st_ino;
 	hub.device = stat.st_dev;
-	if (u32_load_acquire(&hub.board->header.state) != BOARD_OPEN) {
+	if (u32_load_acquire(&hub.board->header.state) == BOARD_OPEN)
+		target_insert(target, &hub);
+	else
 		hub_forget(&hub);
-		return VERDICT_NOTHING;
-	}
-	target_insert(target, &hub);
-	return VERDICT_HUB;
+	return NULL;
 }
 
 /* Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. */
-static enum verdict target_look_at(struct target *target, int folder, const char *name,
-                                   uint32_t own_pid)
+static const char *target_look_at(struct target *target, int folder, const char *name,
+                                  uint32_t own_pid)
 {
 	char link[sizeof(MEMFD_LINK) + 1] = "";
-	enum verdict verdict;
+	const char *refused;
 	int fd;
 
 	if (readlinkat(folder, name, link, sizeof(link) - 1) < 0 || strcmp(link, MEMFD_LINK) != 0)
-		return VERDICT_NOTHING;
+		return NULL;
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return VERDICT_NOTHING;
-	verdict = target_add(target, fd, atoi(name), own_pid);
+		return NULL;
+	refused = target_add(target, fd, atoi(name), own_pid);
 	(void)close(fd);
-	return verdict;
+	return refused;
 }
 
 static bool hub_there(const struct target *target, const struct hub *hub)
@@ -276,7 +267,7 @@ static int refuse_living(struct target *target, const char *reason, const char *
 
 static int find_hubs(struct target *target)
 {
-	enum verdict worst = VERDICT_NOTHING, verdict;
+	const char *reason = no_hub, *refused;
 	char status[PROC_STATUS_BYTES];
 	struct dirent *entry;
 	uint32_t own_pid;
@@ -295,11 +286,11 @@ static int find_hubs(struct target *target)
 	}
 	while ((entry = readdir(folder)))
 		if (isdigit((unsigned char)entry->d_name[0])) {
-			verdict = target_look_at(target, dirfd(folder), entry->d_name, own_pid);
-			worst = verdict > worst ? verdict : worst;
+			refused = target_look_at(target, dirfd(folder), entry->d_name, own_pid);
+			reason = refused ? refused : reason;
 		}
 	(void)closedir(folder);
-	return target->hub_count > 0 ? 0 : refuse_living(target, reasons[worst], "");
+	return target->hub_count > 0 ? 0 : refuse_living(target, reason, "");
 }
 
 int target_refresh(struct target *target)
