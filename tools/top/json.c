@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes readings as JSON. See outputs.h. All texts are printable ASCII already, in which only quotes
- * and backslashes need an escape.
+ * Writes readings as JSON. See outputs.h. All texts are printable ASCII already, in which only
+ * quotes and backslashes need an escape.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -139,16 +139,6 @@ static int parse(int argc, char **argv, struct options *options)
 	return 0;
 }
 
-/* Each of these signals also ends the pause between two readings. */
-static void catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = stop };
-
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		(void)sigaction(numbers[i], &action, NULL);
-}
-
 static void print_page(const struct watch *watch, enum view view, unsigned index)
 {
 	struct page page = { .columns = PRINTED_COLUMNS };
@@ -261,6 +251,8 @@ static int list(void)
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
+	/* A signal also ends the pause between two readings. */
+	const struct sigaction action = { .sa_handler = stop };
 	static struct watch watch;
 	int result;
 
@@ -270,7 +262,9 @@ int main(int argc, char **argv)
 	if (options.pid == 0)
 		return console_end(list() < 0 ? REFUSED : GOOD, REFUSED);
 	(void)setlocale(LC_CTYPE, "");
-	catch_signals();
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
 	result = watch_open(&watch, options.pid);
 	if (result == 0)
 		result = show(&watch, &options);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the live view of timerhub-top on a terminal. See outputs.h. The tool's only thread waits for
- * keys, at most until the next reading is due. Text that does not fit the terminal is cut off at
- * the right and at the bottom. The last row always lists the keys.
+ * Shows the live view of timerhub-top on a terminal. See outputs.h. The tool's only thread waits
+ * for keys, at most until the next reading is due. Text that does not fit the terminal is cut off
+ * at the right and at the bottom. The last row always lists the keys.
  */
 #include <console.h>
 #include <curses.h>
@@ -47,25 +47,12 @@ static void screen_turn(struct screen *screen, unsigned by)
 	screen->serial = watch->now[(screen_index(screen) + by) % watch->count].about.serial;
 }
 
-static void screen_draw_keys(const struct screen *screen)
-{
-	bool has_others = screen->watch->count > 1;
-	char keys[PAGE_COLUMNS_MAX + 1];
-
-	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s%s  every %.3g s %s",
-	               screen->paused ? "go on" : "pause", has_others ? "  tab next hub" : "",
-	               has_others ? "  o overview" : "", (double)screen->interval_ns / 1e9,
-	               screen->paused ? "(paused)" : "");
-	(void)attrset(A_REVERSE);
-	/* A character in the last column of the last row makes some terminals scroll. */
-	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
-	(void)attrset(A_NORMAL);
-}
-
 static void screen_draw(struct screen *screen)
 {
 	struct page page = { .columns = (unsigned)COLS,
 		             .rows = LINES > 1 ? (unsigned)LINES - 1 : 1 };
+	bool has_others = screen->watch->count > 1;
+	char keys[PAGE_COLUMNS_MAX + 1];
 
 	page_fill(&page, screen->watch, screen->view, screen_index(screen));
 	(void)erase();
@@ -75,40 +62,31 @@ static void screen_draw(struct screen *screen)
 			(void)attron(COLOR_PAIR(MARKED_COLOURS));
 		(void)mvaddnstr(i, 0, page.lines[i], COLS);
 	}
-	screen_draw_keys(screen);
+	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s  every %.3g s %s",
+	               screen->paused ? "go on" : "pause",
+	               has_others ? "  tab next hub  o overview" : "",
+	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
+	(void)attrset(A_REVERSE);
+	/* A character in the last column of the last row makes some terminals scroll. */
+	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
+	(void)attrset(A_NORMAL);
 	(void)refresh();
 }
 
 static void screen_key(struct screen *screen, int key)
 {
-	switch (key) {
-	case 'q':
-	case 'Q':
-	case KEY_ESCAPE:
+	enum view view = key == 'o' ? VIEW_OVERVIEW : VIEW_WHO;
+
+	if (key == 'q' || key == 'Q' || key == KEY_ESCAPE)
 		screen->quit = true;
-		break;
-	case ' ':
+	else if (key == ' ')
 		screen->paused = !screen->paused;
-		break;
-	case 'o':
-		screen->view = screen->view == VIEW_OVERVIEW ? VIEW_ONE : VIEW_OVERVIEW;
-		break;
-	case 'w':
-		screen->view = screen->view == VIEW_WHO ? VIEW_ONE : VIEW_WHO;
-		break;
-	case '\t':
-	case 'n':
-	case KEY_RIGHT:
+	else if (key == 'o' || key == 'w')
+		screen->view = screen->view == view ? VIEW_ONE : view;
+	else if (key == '\t' || key == 'n' || key == KEY_RIGHT)
 		screen_turn(screen, 1);
-		break;
-	case KEY_BTAB:
-	case 'p':
-	case KEY_LEFT:
+	else if (key == KEY_BTAB || key == 'p' || key == KEY_LEFT)
 		screen_turn(screen, screen->watch->count - 1);
-		break;
-	default: /* KEY_RESIZE, unknown keys and ERR only draw the page again. */
-		break;
-	}
 }
 
 static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)

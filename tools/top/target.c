@@ -140,8 +140,8 @@ void target_close(struct target *target)
 }
 
 /*
- * Copies the header of the board behind `fd`. Returns NULL, or the reason why the memory must not be
- * read as the board of this process.
+ * Copies the header of the board behind `fd`. Returns NULL, or the reason why the memory must not
+ * be read as the board of this process.
  */
 static const char *board_refused(int fd, uint32_t own_pid, struct board_header *about)
 {

@@ -74,7 +74,7 @@ DIR *proc_folder(int folder, const char *path);
  */
 uint32_t proc_inner_number(const char *status, const char *name, uint32_t without);
 
-/* Makes a text printable ASCII, because control characters must not reach a terminal or a script. */
+/* Makes a text printable ASCII, as a control character must not reach a terminal or a script. */
 void make_printable(char *text, size_t bytes);
 
 /*

@@ -67,12 +67,21 @@ void tell(struct sentence *sentence, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Adds the timer, or the timeout, whose callback the thread runs. */
-static void tell_timer(struct sentence *sentence, const struct running *running)
+/* Adds where the thread is. `function` is the name of its callback. */
+static void tell_place(struct sentence *sentence, const struct running *running,
+                       const char *function, bool with_timer)
 {
 	bool is_timeout = running->cell.loop != 0 && running->cell.queue == 0;
 
-	tell(sentence, " (%s %" PRIx64 ")", is_timeout ? "timeout" : "timer", running->cell.timer);
+	if (running->cell.where == TIMERHUB_AWAY)
+		tell(sentence, "away (handlers or wait)");
+	else if (running->cell.where == TIMERHUB_IN_CALL)
+		tell(sentence, "in its call, no callback");
+	else
+		tell(sentence, "in %s", function);
+	if (running->cell.where == TIMERHUB_IN_CALLBACK && with_timer)
+		tell(sentence, " (%s %" PRIx64 ")", is_timeout ? "timeout" : "timer",
+		     running->cell.timer);
 }
 
 /* Returns whether a loop waits for its sockets in this system call, and a program for events. */
@@ -89,14 +98,9 @@ void tell_thread(struct sentence *sentence, const struct running *running, const
 	enum work work = work_between(&running->before, thread);
 
 	tell(sentence, "thread %d \"%s\" ", thread->tid, thread->name);
-	if (running->cell.where == TIMERHUB_AWAY)
-		tell(sentence, "outside the library");
-	else if (running->cell.where == TIMERHUB_IN_CALL)
-		tell(sentence, "in its call, between callbacks");
-	else if (with_timer)
-		tell(sentence, "in %s", function), tell_timer(sentence, running);
-	else
-		tell(sentence, "in %s for %s", function, span(running->for_ns).text);
+	tell_place(sentence, running, function, with_timer);
+	if (running->cell.where == TIMERHUB_IN_CALLBACK && !with_timer)
+		tell(sentence, " for %s", span(running->for_ns).text);
 	if (work != WORK_BLOCKED)
 		tell(sentence, ", %s", work_name(work));
 	else if (running->cell.where == TIMERHUB_AWAY && is_wait(thread->syscall))
@@ -266,22 +270,6 @@ static struct widths widths_of(const struct page *page)
 	                                    : (struct widths){ 26, 50, 60, true };
 }
 
-static struct sentence place_of(const struct watch *watch, const struct running *running,
-                                bool is_wide)
-{
-	struct sentence place = { "" };
-
-	if (running->cell.where == TIMERHUB_IN_CALL)
-		tell(&place, "in its call");
-	else if (running->cell.where == TIMERHUB_AWAY)
-		tell(&place, "away: handlers or wait");
-	else
-		tell(&place, "in %s", watch_name(watch, running->cell.fn).text);
-	if (running->cell.where == TIMERHUB_IN_CALLBACK && is_wide)
-		tell_timer(&place, running);
-	return place;
-}
-
 /* Returns what the kernel says: the state, and where the thread sleeps. */
 static struct sentence state_of(const struct running *running, bool is_wide)
 {
@@ -314,11 +302,12 @@ static void page_thread(struct page *page, const struct watch *watch, const stru
 {
 	const struct thread *thread = &running->thread, *before = &running->before;
 	struct widths widths = widths_of(page);
-	struct sentence name = { "" };
+	struct sentence name = { "" }, place = { "" };
 
 	tell(&name, "%d \"%s\"", thread->tid, thread->name);
+	tell_place(&place, running, watch_name(watch, running->cell.fn).text, widths.is_wide);
 	page_add(page, "%-*.*s %-*.*s %7s %5s %7s %.*s", widths.thread, widths.thread, name.text,
-	         widths.now, widths.now, place_of(watch, running, widths.is_wide).text,
+	         widths.now, widths.now, place.text,
 	         running->for_ns > 0 ? span(running->for_ns).text : "-",
 	         share(running, thread->ran_ns, before->ran_ns, 100, "%").text,
 	         thread->has_waited_ns
