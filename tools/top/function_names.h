@@ -12,6 +12,10 @@
 /* room for a name; C++ names can be longer, and are cut off */
 #define FUNCTION_NAME_BYTES 128
 
+struct name {
+	char text[FUNCTION_NAME_BYTES];
+};
+
 struct function_names;
 
 /*

@@ -180,8 +180,7 @@ static void json_one(const struct watch *watch, unsigned index)
 	json_end('}');
 }
 
-void json_thread(const char *name, const struct running *running, const char *function,
-                 bool since_before)
+void json_thread(const char *name, const struct running *running, bool since_before)
 {
 	static const char *const places[] = {
 		[TIMERHUB_AWAY] = "away",
@@ -198,7 +197,7 @@ void json_thread(const char *name, const struct running *running, const char *fu
 	json_text("name", thread->name);
 	json_text("where", places[running->cell.where]);
 	if (running->cell.where == TIMERHUB_IN_CALLBACK) {
-		json_text("function", function);
+		json_text("function", running->function.text);
 		json_number("timer", running->cell.timer);
 	}
 	if (!since_before)
@@ -228,11 +227,8 @@ void json_print(const struct watch *watch)
 		json_end(']');
 	}
 	json_begin("threads", '[');
-	for (unsigned i = 0; i < watch->running->count; i++) {
-		const struct running *running = &watch->running->rows[i];
-
-		json_thread(NULL, running, watch_name(watch, running->cell.fn).text, false);
-	}
+	for (unsigned i = 0; i < watch->running->count; i++)
+		json_thread(NULL, &watch->running->rows[i], false);
 	json_end(']');
 	json_end('}');
 }

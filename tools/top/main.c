@@ -212,33 +212,29 @@ static int show(struct watch *watch, const struct options *options)
 	return -1;
 }
 
-/* Prints a line for the process if it can be watched. Returns whether it can. */
-static bool list_one(struct target *target, pid_t pid, bool first)
-{
-	bool found = target_open(target, pid) == 0;
-	unsigned loops = 0;
-
-	for (unsigned i = 0; found && i < target->hub_count; i++)
-		loops += is_loop(&target->hubs[i].about);
-	if (found && first)
-		(void)printf("%7s %-15s %5s %5s\n", "PID", "COMMAND", "HUBS", "LOOPS");
-	if (found)
-		(void)printf("%7d %-15s %5u %5u\n", (int)pid, target->command,
-		             target->hub_count - loops, loops);
-	target_close(target);
-	return found;
-}
-
+/* Prints a line for each process that can be watched. */
 static int list(void)
 {
 	DIR *proc = opendir("/proc");
 	struct target target;
 	struct dirent *entry;
-	int count = 0;
+	unsigned count = 0, loops;
 
-	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			count += list_one(&target, (pid_t)atoi(entry->d_name), count == 0);
+	while (proc && (entry = readdir(proc))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (target_open(&target, (pid_t)atoi(entry->d_name)) == 0) {
+			loops = 0;
+			for (unsigned i = 0; i < target.hub_count; i++)
+				loops += is_loop(&target.hubs[i].about);
+			if (count++ == 0)
+				(void)printf("%7s %-15s %5s %5s\n", "PID", "COMMAND", "HUBS",
+				             "LOOPS");
+			(void)printf("%7d %-15s %5u %5u\n", (int)target.pid, target.command,
+			             target.hub_count - loops, loops);
+		}
+		target_close(&target);
+	}
 	if (!proc)
 		return complain("/proc cannot be read");
 	(void)closedir(proc);

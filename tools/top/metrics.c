@@ -177,8 +177,7 @@ static void write_threads(struct text *text, const struct watch *watch)
 			add_number(&labels, "tid", (uint64_t)thread->tid);
 			add_label(&labels, "name", thread->name);
 			if (k == IN_CALLBACK)
-				add_label(&labels, "function",
-				          watch_name(watch, running->cell.fn).text);
+				add_label(&labels, "function", running->function.text);
 			add_sample(text, &families[k], &labels, values[k]);
 		}
 	}

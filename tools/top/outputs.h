@@ -82,11 +82,11 @@ struct sentence {
 __attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const char *format, ...);
 
 /*
- * Adds a thread, where it is, and what the kernel says of it. In a callback, whose function has
- * this name, it adds the timer as well, or if not `with_timer`, for how long it runs.
+ * Adds a thread, where it is, and what the kernel says of it: if `since_before`, with its timer and
+ * its times since running->before, else with the time that it has been in its callback. `running`
+ * may be NULL, or have no thread.
  */
-void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
-                 bool with_timer);
+void tell_thread(struct sentence *sentence, const struct running *running, bool since_before);
 
 #define BLAME_MAX 16
 
@@ -119,12 +119,10 @@ void json_text(const char *name, const char *text);
 void json_number(const char *name, uint64_t value);
 
 /*
- * Adds a member "thread", or without a name an element, with what a thread does. `function` is that
- * of its callback. The times count since running->before if `since_before`, else since the thread
- * began.
+ * Adds what a thread does. Its times count since running->before if `since_before`, else since the
+ * thread began.
  */
-void json_thread(const char *name, const struct running *running, const char *function,
-                 bool since_before);
+void json_thread(const char *name, const struct running *running, bool since_before);
 
 /* Prints the latest readings as OpenMetrics text. Returns -1 if memory is short. */
 int metrics_print(const struct watch *watch);

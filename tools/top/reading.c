@@ -372,5 +372,7 @@ int watch_read(struct watch *watch)
 	watch->earlier_running = watch->running;
 	watch->running = running;
 	runnings_take(running, watch->earlier_running, &watch->target);
+	for (unsigned i = 0; i < running->count; i++)
+		running->rows[i].function = watch_name(watch, running->rows[i].cell.fn);
 	return 0;
 }

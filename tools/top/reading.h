@@ -8,7 +8,6 @@
 
 #include <metrics/openmetrics.h>
 
-#include "function_names.h"
 #include "thread.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
@@ -125,10 +124,6 @@ void watch_close(struct watch *watch);
  * in target.refusal.
  */
 int watch_read(struct watch *watch);
-
-struct name {
-	char text[FUNCTION_NAME_BYTES];
-};
 
 /* Returns the name of the function of the process that begins at this address; "" if that is 0. */
 static inline struct name watch_name(const struct watch *watch, uint64_t address)

@@ -32,7 +32,6 @@ struct stall {
 	unsigned looks;            /* how often the thread was looked at */
 	/* the thread when it was last looked at, and `before`, first; tid 0: no thread is known */
 	struct running running;
-	struct name function; /* of the callback */
 };
 
 struct stalls {
@@ -148,8 +147,9 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 		return;
 	}
 	now = *found;
-	if (stall->running.cell.fn != now.cell.fn)
-		stall->function = watch_name(stalls->watch, now.cell.fn);
+	now.function = now.cell.fn == stall->running.cell.fn
+	                       ? stall->running.function
+	                       : watch_name(stalls->watch, now.cell.fn);
 	stall->looks++;
 	if (stall->running.thread.tid != now.thread.tid) {
 		now.before = now.thread;
@@ -166,7 +166,6 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 
 static void print_text(const struct stall *stall, const char *time, const char *what)
 {
-	const struct thread *first = &stall->running.before, *last = &stall->running.thread;
 	struct sentence line = { "" };
 
 	tell(&line, "%s stall %s after %s: ", time, what, span(stall->for_ns).text);
@@ -175,16 +174,7 @@ static void print_text(const struct stall *stall, const char *time, const char *
 	else
 		tell(&line, "queue %" PRIu32 " of hub %" PRIu64 " \"%s\", %" PRIu64 " wait; ",
 		     stall->queue, stall->about.serial, stall->about.thread_name, stall->waiting);
-	if (last->tid == 0) {
-		tell(&line, "no thread is known to take from it");
-	} else {
-		tell_thread(&line, &stall->running, stall->function.text, true);
-		tell(&line, "; ran %s", span(last->ran_ns - first->ran_ns).text);
-		if (last->has_waited_ns)
-			tell(&line, " and waited %s for a CPU",
-			     span(last->waited_ns - first->waited_ns).text);
-		tell(&line, " of %s", span(last->at_ns - first->at_ns).text);
-	}
+	tell_thread(&line, &stall->running, true);
 	(void)puts(line.text);
 }
 
@@ -202,7 +192,7 @@ static void print_json(const struct stall *stall, const char *time, const char *
 		json_number("waiting", stall->waiting);
 	}
 	if (stall->running.thread.tid != 0)
-		json_thread("thread", &stall->running, stall->function.text, true);
+		json_thread("thread", &stall->running, true);
 	json_end('}');
 }
 

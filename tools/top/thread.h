@@ -6,6 +6,7 @@
 #ifndef TOP_THREAD_H
 #define TOP_THREAD_H
 
+#include "function_names.h"
 #include "target.h"
 
 #define THREAD_TEXT_BYTES 32
@@ -37,6 +38,7 @@ struct running {
 	struct cell_reading cell;
 	uint64_t queue;  /* address of the queue that it dispatches, or of its loop's; 0: none */
 	uint64_t for_ns; /* since when the cell says so; 0 if the time is the program's own */
+	struct name function; /* of the callback; the caller of runnings_take() stores it */
 	struct thread thread; /* at this reading */
 	struct thread before; /* at the reading before; tid 0: the thread was not looked at then */
 };

@@ -67,9 +67,7 @@ void tell(struct sentence *sentence, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Adds where the thread is. `function` is the name of its callback. */
-static void tell_place(struct sentence *sentence, const struct running *running,
-                       const char *function, bool with_timer)
+static void tell_place(struct sentence *sentence, const struct running *running, bool with_timer)
 {
 	bool is_timeout = running->cell.loop != 0 && running->cell.queue == 0;
 
@@ -78,7 +76,7 @@ static void tell_place(struct sentence *sentence, const struct running *running,
 	else if (running->cell.where == TIMERHUB_IN_CALL)
 		tell(sentence, "in its call, no callback");
 	else
-		tell(sentence, "in %s", function);
+		tell(sentence, "in %s", running->function.text);
 	if (running->cell.where == TIMERHUB_IN_CALLBACK && with_timer)
 		tell(sentence, " (%s %" PRIx64 ")", is_timeout ? "timeout" : "timer",
 		     running->cell.timer);
@@ -91,26 +89,37 @@ static bool is_wait(const char *call)
 	       strcmp(call, "io_uring_enter") == 0;
 }
 
-void tell_thread(struct sentence *sentence, const struct running *running, const char *function,
-                 bool with_timer)
+void tell_thread(struct sentence *sentence, const struct running *running, bool since_before)
 {
-	const struct thread *thread = &running->thread;
-	enum work work = work_between(&running->before, thread);
+	const struct thread *thread, *before;
+	enum work work;
+	bool waits;
 
+	if (!running || running->thread.tid == 0) {
+		tell(sentence, "no thread is known");
+		return;
+	}
+	thread = &running->thread;
+	before = &running->before;
+	work = work_between(before, thread);
 	tell(sentence, "thread %d \"%s\" ", thread->tid, thread->name);
-	tell_place(sentence, running, function, with_timer);
-	if (running->cell.where == TIMERHUB_IN_CALLBACK && !with_timer)
+	tell_place(sentence, running, since_before);
+	if (running->cell.where == TIMERHUB_IN_CALLBACK && !since_before)
 		tell(sentence, " for %s", span(running->for_ns).text);
-	if (work != WORK_BLOCKED)
-		tell(sentence, ", %s", work_name(work));
-	else if (running->cell.where == TIMERHUB_AWAY && is_wait(thread->syscall))
-		tell(sentence, ", asleep in its wait, %s", thread->syscall);
-	else if (thread->syscall[0] != 0)
-		tell(sentence, ", blocked in %s", thread->syscall);
-	else if (thread->wchan[0] != 0)
-		tell(sentence, ", blocked in %s() of the kernel", thread->wchan);
-	else
-		tell(sentence, ", blocked");
+	waits = work == WORK_BLOCKED && running->cell.where == TIMERHUB_AWAY &&
+	        is_wait(thread->syscall);
+	tell(sentence, ", %s", waits ? "asleep" : work_name(work));
+	if (work == WORK_BLOCKED && thread->syscall[0] != 0)
+		tell(sentence, " in %s%s", waits ? "its wait, " : "", thread->syscall);
+	else if (work == WORK_BLOCKED && thread->wchan[0] != 0)
+		tell(sentence, " in %s() of the kernel", thread->wchan);
+	if (!since_before)
+		return;
+	tell(sentence, "; ran %s", span(thread->ran_ns - before->ran_ns).text);
+	if (thread->has_waited_ns)
+		tell(sentence, " and waited %s for a CPU",
+		     span(thread->waited_ns - before->waited_ns).text);
+	tell(sentence, " of %s", span(thread->at_ns - before->at_ns).text);
 }
 
 /* ---- blame ---- */
@@ -219,16 +228,6 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 		tell(sentence, " not known why (no slow callback, no wait for a CPU)");
 }
 
-/* Adds the thread that is to come, if one is known, and else what it is to do. */
-static void tell_if_known(struct sentence *sentence, const struct watch *watch,
-                          const struct running *running, const char *to_do)
-{
-	if (running)
-		tell_thread(sentence, running, watch_name(watch, running->cell.fn).text, false);
-	else
-		tell(sentence, "no thread is known to %s", to_do);
-}
-
 void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
@@ -240,7 +239,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 	if (now->overdue_ns > LATE_NS) {
 		sentence = begin_of(blame, watch, index);
 		tell(sentence, " is due for %s: ", span(now->overdue_ns).text);
-		tell_if_known(sentence, watch, running_at(watch->running, now->address), "turn it");
+		tell_thread(sentence, running_at(watch->running, now->address), false);
 	}
 	for (uint32_t i = 0; i < now->queues_listed; i++) {
 		const struct queue_reading *queue = &now->queues[i];
@@ -251,8 +250,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 		tell(sentence,
 		     "queue %" PRIu32 " of hub %u: %s wait, none taken for %s: ", queue->index,
 		     index + 1, number(queue->waiting).text, span(queue->untaken_ns).text);
-		tell_if_known(sentence, watch, running_at(watch->running, queue->address),
-		              "take from it");
+		tell_thread(sentence, running_at(watch->running, queue->address), false);
 	}
 }
 
@@ -298,14 +296,14 @@ static struct sentence share(const struct running *running, uint64_t now, uint64
 	return text;
 }
 
-static void page_thread(struct page *page, const struct watch *watch, const struct running *running)
+static void page_thread(struct page *page, const struct running *running)
 {
 	const struct thread *thread = &running->thread, *before = &running->before;
 	struct widths widths = widths_of(page);
 	struct sentence name = { "" }, place = { "" };
 
 	tell(&name, "%d \"%s\"", thread->tid, thread->name);
-	tell_place(&place, running, watch_name(watch, running->cell.fn).text, widths.is_wide);
+	tell_place(&place, running, widths.is_wide);
 	page_add(page, "%-*.*s %-*.*s %7s %5s %7s %.*s", widths.thread, widths.thread, name.text,
 	         widths.now, widths.now, place.text,
 	         running->for_ns > 0 ? span(running->for_ns).text : "-",
@@ -325,7 +323,7 @@ static void page_threads(struct page *page, const struct watch *watch)
 	page_add(page, "%-*s %-*s %7s %5s %7s %s", widths.thread, "thread", widths.now, "now",
 	         "since", "cpu", "no cpu", "state");
 	for (unsigned i = 0; i < watch->running->count; i++)
-		page_thread(page, watch, &watch->running->rows[i]);
+		page_thread(page, &watch->running->rows[i]);
 	if (watch->running->count == 0)
 		page_add(page, "no thread has dispatched or turned a loop");
 }
