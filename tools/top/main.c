@@ -163,15 +163,15 @@ static void print_pages(const struct watch *watch)
 
 static int print_reading(const struct watch *watch, const struct options *options)
 {
-	if (options->given['m']) {
-		if (metrics_print(watch) < 0)
-			return complain(strerror(ENOMEM));
-	} else if (options->given['j']) {
+	int result = 0;
+
+	if (options->given['m'])
+		result = metrics_print(watch);
+	else if (options->given['j'])
 		json_print(watch);
-	} else {
+	else
 		print_pages(watch);
-	}
-	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
+	return result == 0 && fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
 /* Prints readings until a signal or an error, or with --once one reading. */
@@ -266,6 +266,7 @@ int main(int argc, char **argv)
 		result = show(&watch, &options);
 	if (result < 0 && watch.target.refusal[0] != 0)
 		(void)complain(watch.target.refusal);
-	watch_close(&watch);
+	function_names_close(watch.names);
+	target_close(&watch.target);
 	return result < 0 ? REFUSED : 0;
 }

@@ -228,34 +228,26 @@ static void page_head(struct page *page, const struct watch *watch, unsigned ind
 	page_add(page, "latest %*s|", READING_RHYTHM, now->rhythm);
 }
 
-/* Returns how many queues are shown, so that the counters are on the screen, too. */
-static uint32_t queue_rows(const struct page *page, uint32_t queue_count)
+/* Shows so many queues that the counters are on the screen, too. */
+static void page_queues(struct page *page, const struct reading *now)
 {
 	uint32_t others = page->count + 1 + ROWS_BELOW_QUEUES;
 	uint32_t rows = page->rows > others + QUEUE_ROWS_MIN ? page->rows - others : QUEUE_ROWS_MIN;
 
 	if (page->rows == 0) /* this is no screen */
 		rows = READING_QUEUES_MAX;
-	else if (queue_count > rows && rows > QUEUE_ROWS_MIN)
+	else if (now->queue_count > rows && rows > QUEUE_ROWS_MIN)
 		rows--; /* for the line that says how many more there are */
-	return rows < READING_QUEUES_MAX ? rows : READING_QUEUES_MAX;
-}
-
-static void page_queues(struct page *page, const struct reading *now)
-{
-	uint32_t rows = queue_rows(page, now->queue_count);
-
+	rows = rows < now->queues_listed ? rows : now->queues_listed;
 	if (now->queue_count > 0)
 		page_add(page, "%5s %5s %12s %15s %12s", "queue", "fd", "a second", "delivered",
 		         "waiting");
-	for (uint32_t i = 0; i < now->queue_count && i < rows; i++) {
+	for (uint32_t i = 0; i < rows; i++) {
 		const struct queue_reading *queue = &now->queues[i];
-		const struct queue_reading *then =
-			now->before ? reading_queue(now->before, queue->index) : NULL;
 		bool grew = queue->grew >= READING_GREW;
 
 		page_add(page, "%5" PRIu32 " %5d %12s %15s %12s%s", queue->index, queue->fd,
-		         rate(now, queue->delivered, (then ? then : queue)->delivered).text,
+		         rate(now, queue->delivered, queue->delivered_before).text,
 		         number(queue->delivered).text, number(queue->waiting).text,
 		         grew ? " grows" : "");
 		page_mark(page, grew);

@@ -162,6 +162,7 @@ static uint64_t read_queue(const struct board *board, uint32_t index, struct rea
 		.address = u64_load_relaxed(&queue->address),
 	};
 
+	one.delivered_before = one.delivered;
 	if (one.waiting > 0)
 		one.untaken_ns =
 			reading_more(reading->clock_ns, board_untaken_since_ns(board, index));
@@ -186,7 +187,8 @@ static int compare_queues(const void *left, const void *right)
 	return one->index > other->index ? 1 : -1;
 }
 
-void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
+/* Reads the board of `hub`, which belongs to the process whose folder in /proc is `proc`. */
+static void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 {
 	const struct board *board = hub->board;
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
@@ -226,14 +228,6 @@ void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 		ret_reading->owner.tid = 0;
 }
 
-const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index)
-{
-	for (uint32_t i = 0; i < reading->queues_listed; i++)
-		if (reading->queues[i].index == index)
-			return &reading->queues[i];
-	return NULL;
-}
-
 /* ---- comparing readings ---- */
 
 /* Returns the character of the rhythm for the latest event of this interval. */
@@ -253,7 +247,17 @@ static char rhythm_of(const struct reading *now)
 	return ".:+#@"[step];
 }
 
-void reading_follow(struct reading *now, const struct reading *before)
+static void follow_queue(struct queue_reading *now, const struct queue_reading *before)
+{
+	if (now->index != before->index)
+		return;
+	now->delivered_before = before->delivered;
+	if (now->waiting > before->waiting)
+		now->grew = before->grew + 1;
+}
+
+/* Continues what the reading before has noted, and sets now->before, which may be NULL. */
+static void reading_follow(struct reading *now, const struct reading *before)
 {
 	size_t length, drop;
 
@@ -261,13 +265,9 @@ void reading_follow(struct reading *now, const struct reading *before)
 	if (!before)
 		return;
 	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
-	for (uint32_t i = 0; i < now->queues_listed; i++) {
-		struct queue_reading *queue = &now->queues[i];
-		const struct queue_reading *earlier = reading_queue(before, queue->index);
-
-		if (earlier && queue->waiting > earlier->waiting)
-			queue->grew = earlier->grew + 1;
-	}
+	for (uint32_t i = 0; i < now->queues_listed; i++)
+		for (uint32_t j = 0; j < before->queues_listed; j++)
+			follow_queue(&now->queues[i], &before->queues[j]);
 	length = strlen(before->rhythm);
 	drop = length == READING_RHYTHM;
 	memcpy(now->rhythm, before->rhythm + drop, length - drop);
@@ -338,12 +338,6 @@ int watch_open(struct watch *watch, pid_t pid)
 		return -1;
 	watch->names = function_names_open(watch->target.proc);
 	return watch_read(watch);
-}
-
-void watch_close(struct watch *watch)
-{
-	function_names_close(watch->names);
-	target_close(&watch->target);
 }
 
 static const struct reading *find(const struct reading *readings, unsigned count, uint64_t serial)

@@ -22,7 +22,8 @@
 struct queue_reading {
 	uint32_t index;
 	int fd;
-	uint64_t delivered, overruns;
+	uint64_t delivered, delivered_before; /* at this reading, and at the one before */
+	uint64_t overruns;
 	uint64_t waiting;    /* number of handles in the outbox; withdrawn expiries count too */
 	uint64_t address;    /* of the queue in the process */
 	uint64_t untaken_ns; /* for how long nobody has taken what waits; 0: nothing waits */
@@ -50,15 +51,6 @@ struct reading {
 	unsigned inbox_grew;
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
-
-/* Reads the board of `hub`, which belongs to the process whose folder in /proc is `proc`. */
-void reading_take(int proc, const struct hub *hub, struct reading *ret_reading);
-
-/* Continues what the reading before has noted, and sets now->before, which may be NULL. */
-void reading_follow(struct reading *now, const struct reading *before);
-
-/* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
-const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
 
 /* Returns the increase of a counter per second. The two readings are elapsed_ns apart. */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
@@ -114,10 +106,9 @@ struct watch {
 
 /*
  * Opens the process `pid` and reads its hubs for the first time. All of *watch must be 0. Returns
- * 0, or -1 with the reason in target.refusal. After both, watch_close() must be called.
+ * 0, or -1 with the reason in target.refusal. Close the names and the target after both.
  */
 int watch_open(struct watch *watch, pid_t pid);
-void watch_close(struct watch *watch);
 
 /*
  * Finds new hubs, forgets closed ones, and reads all. Returns -1 if none is left, with the reason

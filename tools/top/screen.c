@@ -40,13 +40,6 @@ static unsigned screen_index(struct screen *screen)
 	return 0;
 }
 
-static void screen_turn(struct screen *screen, unsigned by)
-{
-	const struct watch *watch = screen->watch;
-
-	screen->serial = watch->now[(screen_index(screen) + by) % watch->count].about.serial;
-}
-
 static void screen_draw(struct screen *screen)
 {
 	struct page page = { .columns = (unsigned)COLS,
@@ -76,6 +69,8 @@ static void screen_draw(struct screen *screen)
 static void screen_key(struct screen *screen, int key)
 {
 	enum view view = key == 'o' ? VIEW_OVERVIEW : VIEW_WHO;
+	const struct watch *watch = screen->watch;
+	unsigned index = screen_index(screen), last = watch->count - 1;
 
 	if (key == 'q' || key == 'Q' || key == KEY_ESCAPE)
 		screen->quit = true;
@@ -84,9 +79,9 @@ static void screen_key(struct screen *screen, int key)
 	else if (key == 'o' || key == 'w')
 		screen->view = screen->view == view ? VIEW_ONE : view;
 	else if (key == '\t' || key == 'n' || key == KEY_RIGHT)
-		screen_turn(screen, 1);
+		screen->serial = watch->now[index < last ? index + 1 : 0].about.serial;
 	else if (key == KEY_BTAB || key == 'p' || key == KEY_LEFT)
-		screen_turn(screen, screen->watch->count - 1);
+		screen->serial = watch->now[index > 0 ? index - 1 : last].about.serial;
 }
 
 static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)

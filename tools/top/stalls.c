@@ -23,6 +23,7 @@
 struct stall {
 	struct board_header about; /* of the hub or loop */
 	uint32_t queue;            /* index of the queue */
+	uint64_t address;          /* of the queue or the loop in the process */
 	uint64_t since_ns;         /* on the clock of the hub or loop */
 	uint64_t for_ns;           /* how long it has waited, or had waited when it ended */
 	uint64_t waiting;          /* how many events wait */
@@ -43,21 +44,11 @@ struct stalls {
 	struct stall list[STALLS_MAX];
 };
 
-/* Returns the thread that is to take from the queue, or if the hub is a loop, to turn it. */
-static const struct running *running_of(const struct stalls *stalls, const struct hub *hub,
-                                        uint32_t queue)
-{
-	return running_at(&stalls->running,
-	                  u64_load_relaxed(is_loop(&hub->about)
-	                                           ? &hub->board->loop.address
-	                                           : &hub->board->queues[queue].address));
-}
-
 /* ---- what waits ---- */
 
 /* Notes that something has waited since then, if that is long enough to look at. */
-static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, uint64_t waiting,
-                 uint64_t since_ns, uint64_t now_ns)
+static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, uint64_t address,
+                 uint64_t waiting, uint64_t since_ns, uint64_t now_ns)
 {
 	struct stall *stall = stalls->list, *end = stalls->list + stalls->count;
 
@@ -75,6 +66,7 @@ static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, u
 		stall->found_ns = clock_monotonic_ns();
 	}
 	stall->is_there = true;
+	stall->address = address;
 	stall->waiting = waiting;
 	stall->for_ns = now_ns - since_ns;
 }
@@ -90,8 +82,8 @@ static void note_queues(struct stalls *stalls, const struct hub *hub)
 		uint64_t waiting = board_queue_waiting(queue);
 
 		if (waiting > 0 && u64_load_relaxed(&queue->fd_plus_one) != 0)
-			note(stalls, hub, i, waiting, board_untaken_since_ns(hub->board, i),
-			     now_ns);
+			note(stalls, hub, i, u64_load_relaxed(&queue->address), waiting,
+			     board_untaken_since_ns(hub->board, i), now_ns);
 	}
 }
 
@@ -100,13 +92,14 @@ static void note_loop(struct stalls *stalls, const struct hub *loop)
 {
 	uint64_t now_ns = hub_clock_ns(loop);
 	uint64_t due_ns = u64_load_relaxed(&loop->board->loop.due_ns);
-	const struct running *running = running_of(stalls, loop, 0);
+	uint64_t address = u64_load_relaxed(&loop->board->loop.address);
+	const struct running *running = running_at(&stalls->running, address);
 
 	if (due_ns == 0 || due_ns >= now_ns)
 		return;
 	if (running)
 		due_ns = u64_max(due_ns, running->cell.since_ns);
-	note(stalls, loop, 0, 0, due_ns, now_ns);
+	note(stalls, loop, 0, address, 0, due_ns, now_ns);
 }
 
 static void note_all(struct stalls *stalls, bool is_alive)
@@ -125,21 +118,10 @@ static void note_all(struct stalls *stalls, bool is_alive)
 
 /* ---- who is to blame ---- */
 
-static const struct hub *hub_of(const struct stalls *stalls, const struct stall *stall)
-{
-	const struct target *target = &stalls->watch->target;
-
-	for (unsigned i = 0; i < target->hub_count; i++)
-		if (target->hubs[i].about.serial == stall->about.serial)
-			return &target->hubs[i];
-	return NULL;
-}
-
 /* Notes what the stall's thread does. Once it is another thread, the comparison begins anew. */
 static void look_at(struct stalls *stalls, struct stall *stall)
 {
-	const struct hub *hub = hub_of(stalls, stall);
-	const struct running *found = hub ? running_of(stalls, hub, stall->queue) : NULL;
+	const struct running *found = running_at(&stalls->running, stall->address);
 	struct running now;
 
 	if (!found) {
@@ -215,12 +197,18 @@ static void print_line(const struct stalls *stalls, const struct stall *stall, c
 /* When the stall has ended, if the board says so; else the time of the reading that found it. */
 static void end(struct stalls *stalls, struct stall *stall)
 {
-	const struct hub *hub = hub_of(stalls, stall);
-	uint64_t ended_ns = hub ? hub_clock_ns(hub) : 0;
+	const struct target *target = &stalls->watch->target;
+	uint64_t ended_ns = 0, taken_ns;
 
-	if (hub && !is_loop(&hub->about)) {
-		uint64_t taken_ns = u64_load_relaxed(&hub->board->queues[stall->queue].taken_ns);
+	for (unsigned i = 0; i < target->hub_count; i++) {
+		const struct hub *hub = &target->hubs[i];
 
+		if (hub->about.serial != stall->about.serial)
+			continue;
+		ended_ns = hub_clock_ns(hub);
+		if (is_loop(&hub->about))
+			continue;
+		taken_ns = u64_load_relaxed(&hub->board->queues[stall->queue].taken_ns);
 		ended_ns = taken_ns > stall->since_ns ? taken_ns : ended_ns;
 	}
 	stall->for_ns = u64_max(stall->for_ns, reading_more(ended_ns, stall->since_ns));
