@@ -240,14 +240,18 @@ void function_names_close(struct function_names *names)
 
 #endif
 
-void function_name(struct function_names *names, uint64_t address,
-                   char ret_name[FUNCTION_NAME_BYTES])
+struct name function_name(struct function_names *names, uint64_t address)
 {
+	struct name name = { "" };
+
+	if (address == 0)
+		return name;
 #ifdef TOP_WITH_ELFUTILS
-	if (names && names_refresh(names) && name_from_symbols(names, address, ret_name))
-		return;
+	if (names && names_refresh(names) && name_from_symbols(names, address, name.text))
+		return name;
 #else
 	(void)names;
 #endif
-	(void)snprintf(ret_name, FUNCTION_NAME_BYTES, "0x%" PRIx64, address);
+	(void)snprintf(name.text, sizeof(name.text), "0x%" PRIx64, address);
+	return name;
 }

@@ -132,7 +132,7 @@ static void json_slow(const struct watch *watch, const struct reading *now)
 		const struct slow_reading *slow = &now->slow[i];
 
 		json_begin(NULL, '{');
-		json_text("function", watch_name(watch, slow->fn).text);
+		json_text("function", function_name(watch->names, slow->fn).text);
 		json_number("count", slow->count);
 		json_number("sum_ns", slow->sum_ns);
 		json_number("longest_ns", slow->longest_ns);

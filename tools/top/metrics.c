@@ -134,7 +134,8 @@ static void write_slow(struct text *text, const struct watch *watch)
 				const struct slow_reading *slow = &watch->now[i].slow[j];
 				struct labels labels = labels_of(&watch->now[i]);
 
-				add_label(&labels, "function", watch_name(watch, slow->fn).text);
+				add_label(&labels, "function",
+				          function_name(watch->names, slow->fn).text);
 				add_sample(text, &families[k], &labels,
 				           k == 0 ? slow->count : slow->sum_ns);
 			}

@@ -72,10 +72,8 @@ enum work work_between(const struct thread *before, const struct thread *now);
 /* Returns a word for scripts, such as "computing", which is also part of a sentence. */
 const char *work_name(enum work work);
 
-#define SENTENCE_BYTES 512
-
 struct sentence {
-	char text[SENTENCE_BYTES];
+	char text[512];
 };
 
 /* Adds to a sentence. */

@@ -20,6 +20,10 @@
 #define HISTOGRAM_ROWS_MIN 4
 #define BAR_COLUMNS 9
 
+/* explains the characters of a rhythm, see reading.c */
+static const char legend[] =
+	"latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later";
+
 void page_add(struct page *page, const char *format, ...)
 {
 	va_list arguments;
@@ -105,12 +109,6 @@ static struct number rate(const struct reading *now, uint64_t count, uint64_t co
 		return number((uint64_t)(a_second + 0.5));
 	(void)snprintf(text.text, sizeof(text.text), "%.1f", a_second);
 	return text;
-}
-
-/* Adds the line that explains the characters of the rhythm. */
-static void page_add_legend(struct page *page)
-{
-	page_add(page, "latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later");
 }
 
 static void page_bounds(struct page *page, const char *name, const struct lateness *lateness)
@@ -298,7 +296,7 @@ static void one_fill(struct page *page, const struct watch *watch, unsigned inde
 
 	page_head(page, watch, index);
 	page_queues(page, now);
-	page_add_legend(page);
+	page_add(page, "%s", legend);
 	from = page->count;
 	page_depths(page, now);
 	page_counters(page, now);
@@ -341,7 +339,7 @@ static void overview_fill(struct page *page, const struct watch *watch)
 	         "p99 <", "latest");
 	for (unsigned i = 0; i < watch->count; i++)
 		page_row(page, &watch->now[i], i + 1);
-	page_add_legend(page);
+	page_add(page, "%s", legend);
 }
 
 void page_fill(struct page *page, const struct watch *watch, enum view view, unsigned index)

@@ -367,6 +367,6 @@ int watch_read(struct watch *watch)
 	watch->running = running;
 	runnings_take(running, watch->earlier_running, &watch->target);
 	for (unsigned i = 0; i < running->count; i++)
-		running->rows[i].function = watch_name(watch, running->rows[i].cell.fn);
+		running->rows[i].function = function_name(watch->names, running->rows[i].cell.fn);
 	return 0;
 }

@@ -116,14 +116,4 @@ int watch_open(struct watch *watch, pid_t pid);
  */
 int watch_read(struct watch *watch);
 
-/* Returns the name of the function of the process that begins at this address; "" if that is 0. */
-static inline struct name watch_name(const struct watch *watch, uint64_t address)
-{
-	struct name name = { "" };
-
-	if (address != 0)
-		function_name(watch->names, address, name.text);
-	return name;
-}
-
 #endif

@@ -131,7 +131,7 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 	now = *found;
 	now.function = now.cell.fn == stall->running.cell.fn
 	                       ? stall->running.function
-	                       : watch_name(stalls->watch, now.cell.fn);
+	                       : function_name(stalls->watch->names, now.cell.fn);
 	stall->looks++;
 	if (stall->running.thread.tid != now.thread.tid) {
 		now.before = now.thread;

@@ -63,7 +63,8 @@ void tell(struct sentence *sentence, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	(void)vsnprintf(sentence->text + length, SENTENCE_BYTES - length, format, arguments);
+	(void)vsnprintf(sentence->text + length, sizeof(sentence->text) - length, format,
+	                arguments);
 	va_end(arguments);
 }
 
@@ -165,7 +166,7 @@ static bool tell_slow(struct sentence *sentence, const struct watch *watch,
 		if (count == 0 || sum_ns < late_ns / 4)
 			continue;
 		tell(sentence, "%s %s was slow ", found ? "," : "",
-		     watch_name(watch, slow->fn).text);
+		     function_name(watch->names, slow->fn).text);
 		if (count == 1)
 			tell(sentence, "once, %s", span(sum_ns).text);
 		else
@@ -256,18 +257,6 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 
 /* ---- the page ---- */
 
-/* The columns of the table, of which a wide page has more. */
-struct widths {
-	int thread, now, state;
-	bool is_wide;
-};
-
-static struct widths widths_of(const struct page *page)
-{
-	return page->columns < WIDE_COLUMNS ? (struct widths){ 19, 26, 11, false }
-	                                    : (struct widths){ 26, 50, 60, true };
-}
-
 /* Returns what the kernel says: the state, and where the thread sleeps. */
 static struct sentence state_of(const struct running *running, bool is_wide)
 {
@@ -296,34 +285,29 @@ static struct sentence share(const struct running *running, uint64_t now, uint64
 	return text;
 }
 
-static void page_thread(struct page *page, const struct running *running)
-{
-	const struct thread *thread = &running->thread, *before = &running->before;
-	struct widths widths = widths_of(page);
-	struct sentence name = { "" }, place = { "" };
-
-	tell(&name, "%d \"%s\"", thread->tid, thread->name);
-	tell_place(&place, running, widths.is_wide);
-	page_add(page, "%-*.*s %-*.*s %7s %5s %7s %.*s", widths.thread, widths.thread, name.text,
-	         widths.now, widths.now, place.text,
-	         running->for_ns > 0 ? span(running->for_ns).text : "-",
-	         share(running, thread->ran_ns, before->ran_ns, 100, "%").text,
-	         thread->has_waited_ns
-	                 ? share(running, thread->waited_ns, before->waited_ns, 1000, "ms").text
-	                 : "-",
-	         widths.state, state_of(running, widths.is_wide).text);
-	page_mark(page, running->cell.where == TIMERHUB_IN_CALLBACK &&
-	                        running->for_ns >= BOARD_SLOW_DEFAULT_NS);
-}
-
 static void page_threads(struct page *page, const struct watch *watch)
 {
-	struct widths widths = widths_of(page);
+	bool is_wide = page->columns >= WIDE_COLUMNS;
+	int names = is_wide ? 26 : 19, places = is_wide ? 50 : 26, states = is_wide ? 60 : 11;
 
-	page_add(page, "%-*s %-*s %7s %5s %7s %s", widths.thread, "thread", widths.now, "now",
-	         "since", "cpu", "no cpu", "state");
-	for (unsigned i = 0; i < watch->running->count; i++)
-		page_thread(page, &watch->running->rows[i]);
+	page_add(page, "%-*s %-*s %7s %5s %7s %s", names, "thread", places, "now", "since", "cpu",
+	         "no cpu", "state");
+	for (unsigned i = 0; i < watch->running->count; i++) {
+		const struct running *running = &watch->running->rows[i];
+		const struct thread *thread = &running->thread, *before = &running->before;
+		struct sentence name = { "" }, place = { "" }, waited = { "-" };
+
+		tell(&name, "%d \"%s\"", thread->tid, thread->name);
+		tell_place(&place, running, is_wide);
+		if (thread->has_waited_ns)
+			waited = share(running, thread->waited_ns, before->waited_ns, 1000, "ms");
+		page_add(page, "%-*.*s %-*.*s %7s %5s %7s %.*s", names, names, name.text, places,
+		         places, place.text, running->for_ns > 0 ? span(running->for_ns).text : "-",
+		         share(running, thread->ran_ns, before->ran_ns, 100, "%").text, waited.text,
+		         states, state_of(running, is_wide).text);
+		page_mark(page, running->cell.where == TIMERHUB_IN_CALLBACK &&
+		                        running->for_ns >= BOARD_SLOW_DEFAULT_NS);
+	}
 	if (watch->running->count == 0)
 		page_add(page, "no thread has dispatched or turned a loop");
 }
@@ -344,8 +328,9 @@ static void page_slow(struct page *page, const struct watch *watch)
 			uint64_t ago_ns = reading_more(now->clock_ns, slow->last_ns);
 
 			page_add(page, "%-36.36s %9s %9s %9s  %s%s",
-			         watch_name(watch, slow->fn).text, number(slow->count).text,
-			         span(slow->sum_ns).text, span(slow->longest_ns).text,
+			         function_name(watch->names, slow->fn).text,
+			         number(slow->count).text, span(slow->sum_ns).text,
+			         span(slow->longest_ns).text,
 			         now->clock_ns > 0 ? span(ago_ns).text : "-",
 			         now->clock_ns > 0 ? " ago" : "");
 		}
