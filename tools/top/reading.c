@@ -247,27 +247,28 @@ static char rhythm_of(const struct reading *now)
 	return ".:+#@"[step];
 }
 
-static void follow_queue(struct queue_reading *now, const struct queue_reading *before)
+static void queue_follow(struct queue_reading *now, const struct queue_reading *before)
 {
-	if (now->index != before->index)
-		return;
 	now->delivered_before = before->delivered;
-	if (now->waiting > before->waiting)
-		now->grew = before->grew + 1;
+	now->grew = now->waiting > before->waiting ? before->grew + 1 : 0;
 }
 
-/* Continues what the reading before has noted, and sets now->before, which may be NULL. */
-static void reading_follow(struct reading *now, const struct reading *before)
+/* Finds the reading before of the same hub among `earlier`, and continues what that has noted. */
+static void reading_follow(struct reading *now, const struct reading *earlier, unsigned count)
 {
+	const struct reading *before = NULL;
 	size_t length, drop;
 
+	for (unsigned i = 0; i < count && !before; i++)
+		before = earlier[i].about.serial == now->about.serial ? &earlier[i] : NULL;
 	now->before = before;
 	if (!before)
 		return;
 	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
 	for (uint32_t i = 0; i < now->queues_listed; i++)
 		for (uint32_t j = 0; j < before->queues_listed; j++)
-			follow_queue(&now->queues[i], &before->queues[j]);
+			if (before->queues[j].index == now->queues[i].index)
+				queue_follow(&now->queues[i], &before->queues[j]);
 	length = strlen(before->rhythm);
 	drop = length == READING_RHYTHM;
 	memcpy(now->rhythm, before->rhythm + drop, length - drop);
@@ -340,14 +341,6 @@ int watch_open(struct watch *watch, pid_t pid)
 	return watch_read(watch);
 }
 
-static const struct reading *find(const struct reading *readings, unsigned count, uint64_t serial)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (readings[i].about.serial == serial)
-			return &readings[i];
-	return NULL;
-}
-
 int watch_read(struct watch *watch)
 {
 	struct reading *now = watch->earlier;
@@ -361,7 +354,7 @@ int watch_read(struct watch *watch)
 	watch->count = watch->target.hub_count;
 	for (unsigned i = 0; i < watch->count; i++) {
 		reading_take(watch->target.proc, &watch->target.hubs[i], &now[i]);
-		reading_follow(&now[i], find(watch->earlier, earlier_count, now[i].about.serial));
+		reading_follow(&now[i], watch->earlier, earlier_count);
 	}
 	watch->earlier_running = watch->running;
 	watch->running = running;

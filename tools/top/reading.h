@@ -8,7 +8,7 @@
 
 #include <metrics/openmetrics.h>
 
-#include "thread.h"
+#include "target.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
 #define READING_QUEUES_MAX 64

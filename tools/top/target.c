@@ -176,22 +176,13 @@ static bool hub_known(const struct target *target, const struct stat *stat)
 	return false;
 }
 
-/* Insert the hub into the target's list of hubs, which is sorted by the time of opening. */
-static void target_insert(struct target *target, const struct hub *hub)
-{
-	unsigned place = target->hub_count++;
-
-	for (; place > 0 && target->hubs[place - 1].about.serial > hub->about.serial; place--)
-		target->hubs[place] = target->hubs[place - 1];
-	target->hubs[place] = *hub;
-}
-
 /* Returns NULL, or the reason why the descriptor `fd` of a board is not watched. */
 static const char *target_add(struct target *target, int fd, int number, uint32_t own_pid)
 {
 	struct hub hub = { .fd = number };
 	const char *refused;
 	struct stat stat;
+	unsigned place;
 	void *map;
 
 	if (fstat(fd, &stat) < 0 || hub_known(target, &stat) ||
@@ -206,10 +197,16 @@ static const char *target_add(struct target *target, int fd, int number, uint32_
 	hub.board = map;
 	hub.inode = stat.st_ino;
 	hub.device = stat.st_dev;
-	if (u32_load_acquire(&hub.board->header.state) == BOARD_OPEN)
-		target_insert(target, &hub);
-	else
+	if (u32_load_acquire(&hub.board->header.state) != BOARD_OPEN) {
 		hub_forget(&hub);
+		return NULL;
+	}
+	for (place = target->hub_count++; place > 0; place--) {
+		if (target->hubs[place - 1].about.serial <= hub.about.serial)
+			break;
+		target->hubs[place] = target->hubs[place - 1];
+	}
+	target->hubs[place] = hub;
 	return NULL;
 }
 
@@ -243,19 +240,6 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	       stat.st_dev == hub->device;
 }
 
-static void target_forget_closed(struct target *target)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < target->hub_count; i++) {
-		if (hub_there(target, &target->hubs[i]))
-			target->hubs[kept++] = target->hubs[i];
-		else
-			hub_forget(&target->hubs[i]);
-	}
-	target->hub_count = kept;
-}
-
 /* Refuses because the process has ended, or if it lives, for this reason. */
 static int refuse_living(struct target *target, const char *reason, const char *more)
 {
@@ -268,6 +252,7 @@ static int refuse_living(struct target *target, const char *reason, const char *
 static int find_hubs(struct target *target)
 {
 	const char *reason = no_hub, *refused;
+	unsigned known = target->hub_count;
 	char status[PROC_STATUS_BYTES];
 	struct dirent *entry;
 	uint32_t own_pid;
@@ -277,7 +262,12 @@ static int find_hubs(struct target *target)
 	(void)proc_read(target->proc, "status", status, sizeof(status));
 	own_pid = proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid);
 	target->found_ns = clock_monotonic_ns();
-	target_forget_closed(target);
+	target->hub_count = 0;
+	for (unsigned i = 0; i < known; i++)
+		if (hub_there(target, &target->hubs[i]))
+			target->hubs[target->hub_count++] = target->hubs[i];
+		else
+			hub_forget(&target->hubs[i]);
 	folder = proc_folder(target->proc, "fd");
 	if (!folder) {
 		int error = errno;

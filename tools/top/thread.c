@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the kernel tells of threads. See thread.h. A file that may not be read leaves its part
+ * Reads what the kernel tells of threads. See target.h. A file that may not be read leaves its part
  * of the answer empty: wchan and syscall want more rights than the rest.
  */
-#include "thread.h"
+#include "target.h"
 
 #include <ctype.h>
 #include <inttypes.h>
