@@ -26,14 +26,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_PATH_BYTES 96
-
 struct function_names {
 	int proc;
 	Dwfl *dwfl;
 	char *maps; /* the /proc/PID/maps from which `dwfl` knows its files; NULL: none yet */
 	char *code; /* the lines of `maps` that are of code */
-	char debug_path[DEBUG_PATH_BYTES];
+	char debug_path[96];
 	char *debug_paths; /* elfutils wants a pointer to a pointer */
 	Dwfl_Callbacks callbacks;
 };
@@ -94,30 +92,26 @@ static int open_inode(int folder, const char *path, uint64_t inode)
 	return fd;
 }
 
-static int open_mapped(const struct function_names *names, const char *path, uint64_t start)
+/* Opens the mapped file for elfutils. */
+static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
+                    char **ret_path, Elf **ret_elf)
 {
 	char mapping[64], *inside;
 	uint64_t end, inode;
 	int fd;
 
-	if (!maps_find(names->maps, start, &end, &inode))
+	(void)module, (void)data, (void)ret_path;
+	*ret_elf = NULL;
+	if (*path != '/' || !maps_find(current->maps, start, &end, &inode))
 		return -1;
 	(void)snprintf(mapping, sizeof(mapping), "map_files/%" PRIx64 "-%" PRIx64, start, end);
-	fd = openat(names->proc, mapping, O_RDONLY | O_CLOEXEC);
+	fd = openat(current->proc, mapping, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 || asprintf(&inside, "root%s", path) < 0)
 		return fd;
-	fd = open_inode(names->proc, inside, inode);
+	fd = open_inode(current->proc, inside, inode);
 	free(inside);
 	/* The path of a process that only has another root folder is a path of this process. */
 	return fd >= 0 ? fd : open_inode(AT_FDCWD, path, inode);
-}
-
-static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
-                    char **ret_path, Elf **ret_elf)
-{
-	(void)module, (void)data, (void)ret_path;
-	*ret_elf = NULL;
-	return *path == '/' ? open_mapped(current, path, start) : -1;
 }
 
 /* Returns the lines of mapped code, because the heap changes all the time, the code hardly ever. */

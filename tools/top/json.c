@@ -109,10 +109,12 @@ static void json_queues(const struct reading *now)
 	json_end(']');
 }
 
-static void json_rates(const struct reading *now)
+/* Writes what only hubs have, and only if there is a reading before. */
+static void json_lately(const struct reading *now)
 {
 	uint64_t elapsed_ns = now->at_ns - now->before->at_ns;
 
+	json_lateness("delivery_lateness_lately", now, TAKEN_LATE, LATELY);
 	json_number("elapsed_ns", elapsed_ns);
 	json_begin("per_second", '{');
 	for (const struct counter *counter = counters_of(BOARD_HUB); counter->name; counter++)
@@ -165,12 +167,10 @@ static void json_one(const struct watch *watch, unsigned index)
 	json_lateness("lateness", now, TOLD_LATE, SINCE_OPEN);
 	if (!loop)
 		json_lateness("delivery_lateness", now, TAKEN_LATE, SINCE_OPEN);
-	if (now->before && !loop)
-		json_rates(now);
 	if (now->before)
 		json_lateness("lateness_lately", now, TOLD_LATE, LATELY);
 	if (now->before && !loop)
-		json_lateness("delivery_lateness_lately", now, TAKEN_LATE, LATELY);
+		json_lately(now);
 	json_slow(watch, now);
 	blame_fill(&blame, watch, index);
 	json_begin("blame", '[');

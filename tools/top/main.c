@@ -67,14 +67,8 @@ static int complain(const char *what)
 	return -1;
 }
 
-static int wrong(const char *what)
-{
-	(void)misused(what, NULL);
-	return -1;
-}
-
 /* Reads the value of an option that has one. */
-static int parse_value(int option, const char *text, struct options *options)
+static enum status parse_value(int option, const char *text, struct options *options)
 {
 	struct when when;
 	char *end;
@@ -84,18 +78,19 @@ static int parse_value(int option, const char *text, struct options *options)
 		/* No comparison with a NaN is true. */
 		if (end == text || *end != 0 ||
 		    !(options->interval_s >= 0.05 && options->interval_s <= 3600))
-			return wrong("--interval must be 0.05 to 3600 seconds");
+			return misused("--interval must be 0.05 to 3600 seconds", NULL);
 	} else if (option == 'w') {
 		if (!when_read(text, &when) || when.is_absolute || when.ns < 10 * NS_PER_MS ||
 		    when.ns > 3600 * NS_PER_S)
-			return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
+			return misused("--watch must be a time from 10ms to 1h, such as 200ms",
+			               NULL);
 		options->watch_ns = when.ns;
 	}
-	return 0;
+	return GOOD;
 }
 
 /* Reads the arguments. Answers --help and --version at once, and exits. */
-static int parse(int argc, char **argv, struct options *options)
+static enum status parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
 		{ "once", no_argument, NULL, '1' },
@@ -114,29 +109,30 @@ static int parse(int argc, char **argv, struct options *options)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
 		if (option == '?')
-			return wrong("there is no such option, or its value is missing");
+			return misused("there is no such option, or its value is missing", NULL);
 		if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			exit(console_end(GOOD, REFUSED));
 		}
 		given[option] = true;
-		if (parse_value(option, optarg, options) < 0)
-			return -1;
+		if (parse_value(option, optarg, options) != GOOD)
+			return WRONG_USE;
 	}
 	given['1'] |= given['m'];
 	if (given['j'] && given['m'])
-		return wrong("--json and --metrics exclude each other");
+		return misused("--json and --metrics exclude each other", NULL);
 	if (given['w'] && (given['1'] || given['i']))
-		return wrong(
-			"--watch has no reading that --once, --metrics or --interval could be of");
+		return misused(
+			"--watch has no reading that --once, --metrics or --interval could be of",
+			NULL);
 	if (argc == 1)
-		return 0;
+		return GOOD;
 	if (argc - optind != 1)
-		return wrong("exactly one PID must be given");
+		return misused("exactly one PID must be given", NULL);
 	if (!console_number(argv[optind], &pid) || pid < 1 || pid > INT_MAX)
-		return wrong("PID must be a number, the id of a process");
+		return misused("PID must be a number, the id of a process", NULL);
 	options->pid = (pid_t)pid;
-	return 0;
+	return GOOD;
 }
 
 static void print_page(const struct watch *watch, enum view view, unsigned index)
@@ -253,7 +249,7 @@ int main(int argc, char **argv)
 	int result;
 
 	console_begin();
-	if (parse(argc, argv, &options) < 0)
+	if (parse(argc, argv, &options) != GOOD)
 		return WRONG_USE;
 	if (options.pid == 0)
 		return console_end(list() < 0 ? REFUSED : GOOD, REFUSED);

@@ -69,7 +69,8 @@ static void write_counters(struct text *text, const struct watch *watch, enum bo
 	}
 }
 
-static void write_hubs(struct text *text, const struct watch *watch)
+/* Adds the families of timerhub_stats_metrics(3). */
+static void write_stats(struct text *text, const struct watch *watch)
 {
 	static struct labelled_stats stats[TARGET_HUBS_MAX];
 	static struct labels labels[TARGET_HUBS_MAX];
@@ -83,17 +84,15 @@ static void write_hubs(struct text *text, const struct watch *watch)
 		stats[count++].stats = watch->now[i].stats;
 	}
 	stats_metrics_add(text, stats, count);
-	write_counters(text, watch, BOARD_HUB);
 }
 
-static void write_loops(struct text *text, const struct watch *watch)
+static void write_loop_lateness(struct text *text, const struct watch *watch)
 {
 	static const struct metrics_family lateness = {
 		"timerhub_loop_lateness_seconds", "histogram", "seconds",
 		"The turn's reading of the clock minus the deadline."
 	};
 
-	write_counters(text, watch, BOARD_LOOP);
 	metrics_add_family(text, &lateness);
 	for (unsigned i = 0; i < watch->count; i++)
 		if (is_loop(&watch->now[i].about))
@@ -198,8 +197,10 @@ int metrics_print(const struct watch *watch)
 		write_untaken(&text, watch);
 		write_slow(&text, watch);
 		write_threads(&text, watch);
-		write_hubs(&text, watch);
-		write_loops(&text, watch);
+		write_stats(&text, watch);
+		write_counters(&text, watch, BOARD_HUB);
+		write_counters(&text, watch, BOARD_LOOP);
+		write_loop_lateness(&text, watch);
 		metrics_end(&text);
 	}
 	if (larger)

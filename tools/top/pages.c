@@ -111,19 +111,19 @@ static struct number rate(const struct reading *now, uint64_t count, uint64_t co
 	return text;
 }
 
+static struct number bound_of(const struct lateness *lateness, enum bound bound)
+{
+	return lateness->count > 0 ? span(lateness->below_ns[bound]) : (struct number){ "-" };
+}
+
 static void page_bounds(struct page *page, const char *name, const struct lateness *lateness)
 {
 	static const char *const names[BOUNDS] = { "p50 <", "p99 <", "max <" };
-	struct number texts[2];
 
 	page_add(page, "%-10s %8s %12s", name, "lately", "since open");
-	for (unsigned i = 0; i < BOUNDS; i++) {
-		for (unsigned j = 0; j < 2; j++)
-			texts[j] = lateness[j].count > 0 ? span(lateness[j].below_ns[i])
-			                                 : (struct number){ "-" };
-		page_add(page, "%-10s %8s %12s", names[i], texts[LATELY].text,
-		         texts[SINCE_OPEN].text);
-	}
+	for (unsigned i = 0; i < BOUNDS; i++)
+		page_add(page, "%-10s %8s %12s", names[i], bound_of(&lateness[LATELY], i).text,
+		         bound_of(&lateness[SINCE_OPEN], i).text);
 }
 
 /*
@@ -326,8 +326,7 @@ static void page_row(struct page *page, const struct reading *now, unsigned plac
 	         (loop ? rate(now, now->callbacks, then->callbacks)
 	               : rate(now, now->stats.delivered, then->stats.delivered))
 	                 .text,
-	         loop ? "" : number(now->stats.waiting).text,
-	         late.count > 0 ? span(late.below_ns[P99]).text : "-",
+	         loop ? "" : number(now->stats.waiting).text, bound_of(&late, P99).text,
 	         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
 	page_mark(page, now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW);
 }

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,16 +84,8 @@ static const char no_hub[] = "has no hub opened with TIMERHUB_OBSERVABLE,"
 			     " and no loop with TIMERHUB_LOOP_OBSERVABLE";
 static const char foreign[] = "has a memfd named " BOARD_NAME " that is not a hub's board";
 
-static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, const char *format,
-                                                        ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void)vsnprintf(target->refusal, sizeof(target->refusal), format, arguments);
-	va_end(arguments);
-	return -1;
-}
+/* Stores the reason, and is -1. */
+#define REFUSE(target, ...) (snprintf((target)->refusal, TARGET_TEXT_BYTES, __VA_ARGS__), -1)
 
 /*
  * An ended process stays in /proc until its parent waits for it. When a process ends, the kernel
@@ -244,8 +235,8 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 static int refuse_living(struct target *target, const char *reason, const char *more)
 {
 	if (!target_alive(target))
-		return refuse(target, "process %d has ended", (int)target->pid);
-	return refuse(target, "process %d (%s) %s%s", (int)target->pid, target->command, reason,
+		return REFUSE(target, "process %d has ended", (int)target->pid);
+	return REFUSE(target, "process %d (%s) %s%s", (int)target->pid, target->command, reason,
 	              more);
 }
 
@@ -304,13 +295,13 @@ int target_open(struct target *target, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
-		return refuse(target, "%s: %s", path, strerror(errno));
+		return REFUSE(target, "%s: %s", path, strerror(errno));
 	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
 	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
 	    kill(pid, 0) < 0 && errno == EPERM)
-		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
+		return REFUSE(target, "process %d may not be looked at: /proc hides it", (int)pid);
 	if (target->proc < 0)
-		return refuse(target, "there is no process %d", (int)pid);
+		return REFUSE(target, "there is no process %d", (int)pid);
 	target->command[strcspn(target->command, "\n")] = 0;
 	make_printable(target->command, sizeof(target->command));
 	return find_hubs(target);
