@@ -176,18 +176,17 @@ static int print(struct watch *watch, const struct options *options)
 	const struct timespec pause = timespec_of((uint64_t)(options->interval_s * 1e9));
 	bool once = options->given['1'], want = !once || !options->given['i'];
 
-	for (;;) {
+	while (!stopped) {
 		if (want && print_reading(watch, options) < 0)
 			return -1;
-		if ((want && once) || stopped)
-			return 0;
+		if (want && once)
+			break;
 		want = true;
 		(void)nanosleep(&pause, NULL);
-		if (stopped)
-			return 0;
-		if (watch_read(watch) < 0)
+		if (!stopped && watch_read(watch) < 0)
 			return -1;
 	}
+	return 0;
 }
 
 static int show(struct watch *watch, const struct options *options)

@@ -193,23 +193,15 @@ static void page_lateness(struct page *page, const struct reading *now)
 
 /* ---- one hub or loop ---- */
 
-/* Formats a time span in hours, minutes and seconds. */
-static struct number hours(uint64_t ns)
-{
-	uint64_t seconds = ns / NS_PER_S;
-	struct number number;
-
-	(void)snprintf(number.text, sizeof(number.text), "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
-	               seconds / 3600, seconds / 60 % 60, seconds % 60);
-	return number;
-}
-
 static void page_head(struct page *page, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
 	const struct board_header *about = &now->about;
-	struct number open = hours(reading_more(now->at_ns, about->opened_ns));
+	uint64_t seconds = reading_more(now->at_ns, about->opened_ns) / NS_PER_S;
+	struct number open;
 
+	(void)snprintf(open.text, sizeof(open.text), "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
+	               seconds / 3600, seconds / 60 % 60, seconds % 60);
 	if (is_loop(&now->about)) {
 		page_add(page, "process %d (%s), %u of %u: a loop, clock %s",
 		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
@@ -311,33 +303,27 @@ static void one_fill(struct page *page, const struct watch *watch, unsigned inde
 	page_add(page, "  to a later deadline. The calls that move timers are not counted.");
 }
 
-/* ---- all of them ---- */
-
-static void page_row(struct page *page, const struct reading *now, unsigned place)
-{
-	bool loop = is_loop(&now->about);
-	struct lateness late = lateness_of(now, loop ? TOLD_LATE : TAKEN_LATE, LATELY);
-	const struct reading *then = now->before ? now->before : now;
-	size_t length = strlen(now->rhythm);
-
-	page_add(page, "%3u %-16s %11s %10s %9s %8s  %s", place,
-	         loop ? "a loop" : now->about.thread_name,
-	         number(loop ? now->added : now->stats.live).text,
-	         (loop ? rate(now, now->callbacks, then->callbacks)
-	               : rate(now, now->stats.delivered, then->stats.delivered))
-	                 .text,
-	         loop ? "" : number(now->stats.waiting).text, bound_of(&late, P99).text,
-	         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
-	page_mark(page, now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW);
-}
-
 static void overview_fill(struct page *page, const struct watch *watch)
 {
 	page_add(page, "process %d (%s)", (int)watch->target.pid, watch->target.command);
 	page_add(page, "%3s %-16s %11s %10s %9s %8s  %s", "", "", "live", "a second", "waiting",
 	         "p99 <", "latest");
-	for (unsigned i = 0; i < watch->count; i++)
-		page_row(page, &watch->now[i], i + 1);
+	for (unsigned i = 0; i < watch->count; i++) {
+		const struct reading *now = &watch->now[i], *then = now->before ? now->before : now;
+		bool loop = is_loop(&now->about);
+		struct lateness late = lateness_of(now, loop ? TOLD_LATE : TAKEN_LATE, LATELY);
+		struct number often = loop ? rate(now, now->callbacks, then->callbacks)
+		                           : rate(now, now->stats.delivered, then->stats.delivered);
+		size_t length = strlen(now->rhythm);
+
+		page_add(page, "%3u %-16s %11s %10s %9s %8s  %s", i + 1,
+		         loop ? "a loop" : now->about.thread_name,
+		         number(loop ? now->added : now->stats.live).text, often.text,
+		         loop ? "" : number(now->stats.waiting).text, bound_of(&late, P99).text,
+		         now->rhythm + (length > OVERVIEW_RHYTHM ? length - OVERVIEW_RHYTHM : 0));
+		page_mark(page,
+		          now->queues[0].grew >= READING_GREW || now->inbox_grew >= READING_GREW);
+	}
 	page_add(page, "%s", legend);
 }
 

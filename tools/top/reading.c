@@ -133,21 +133,6 @@ static void read_slots(const struct board *board, struct timerhub_stats *stats)
 	stats->live_max = used;
 }
 
-static uint64_t read_inbox(const struct board *board)
-{
-	uint64_t inbox = 0;
-
-	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
-		const struct board_lane *lane = &board->lanes[i];
-		uint64_t head = u64_load_relaxed(&lane->head);
-		uint64_t drained = u64_load_relaxed(&lane->drained);
-
-		inbox += reading_more(u64_load_relaxed(&lane->tail), head);
-		inbox += reading_more(u64_load_relaxed(&lane->spilled), drained);
-	}
-	return inbox;
-}
-
 /* Adds the counters of a queue. Returns how many of its timers have ended by a delivery. */
 static uint64_t read_queue(const struct board *board, uint32_t index, struct reading *reading)
 {
@@ -218,7 +203,14 @@ static void reading_take(int proc, const struct hub *hub, struct reading *ret_re
 		ended += read_queue(board, i, ret_reading);
 	qsort(ret_reading->queues, ret_reading->queues_listed, sizeof(ret_reading->queues[0]),
 	      compare_queues);
-	ret_reading->inbox = read_inbox(board);
+	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
+		const struct board_lane *lane = &board->lanes[i];
+		uint64_t head = u64_load_relaxed(&lane->head);
+		uint64_t drained = u64_load_relaxed(&lane->drained);
+
+		ret_reading->inbox += reading_more(u64_load_relaxed(&lane->tail), head);
+		ret_reading->inbox += reading_more(u64_load_relaxed(&lane->spilled), drained);
+	}
 	stats->sleeper = (uint32_t)u64_load_relaxed(&board->owner.sleeper);
 	read_histogram(board->owner.lateness, stats->lateness);
 	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)

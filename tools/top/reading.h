@@ -10,14 +10,9 @@
 
 #include "target.h"
 
-/* largest number of queues that a reading lists; the sums of a reading count all queues */
-#define READING_QUEUES_MAX 64
-
-/* how many readings the line of the latest ones has */
-#define READING_RHYTHM 60
-
-/* something that grew in so many readings, one after the other, is marked */
-#define READING_GREW 3
+#define READING_QUEUES_MAX 64 /* how many queues a reading lists; its sums count all of them */
+#define READING_RHYTHM 60     /* how many readings the line of the latest ones has */
+#define READING_GREW 3        /* what grew in so many readings, one after the other, is marked */
 
 struct queue_reading {
 	uint32_t index;

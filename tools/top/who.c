@@ -83,13 +83,6 @@ static void tell_place(struct sentence *sentence, const struct running *running,
 		     running->cell.timer);
 }
 
-/* Returns whether a loop waits for its sockets in this system call, and a program for events. */
-static bool is_wait(const char *call)
-{
-	return strstr(call, "poll") || strstr(call, "select") ||
-	       strcmp(call, "io_uring_enter") == 0;
-}
-
 void tell_thread(struct sentence *sentence, const struct running *running, bool since_before)
 {
 	const struct thread *thread, *before;
@@ -107,8 +100,10 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 	tell_place(sentence, running, since_before);
 	if (running->cell.where == TIMERHUB_IN_CALLBACK && !since_before)
 		tell(sentence, " for %s", span(running->for_ns).text);
+	/* In these system calls a loop waits for its sockets, and a program for events. */
 	waits = work == WORK_BLOCKED && running->cell.where == TIMERHUB_AWAY &&
-	        is_wait(thread->syscall);
+	        (strstr(thread->syscall, "poll") || strstr(thread->syscall, "select") ||
+	         strcmp(thread->syscall, "io_uring_enter") == 0);
 	tell(sentence, ", %s", waits ? "asleep" : work_name(work));
 	if (work == WORK_BLOCKED && thread->syscall[0] != 0)
 		tell(sentence, " in %s%s", waits ? "its wait, " : "", thread->syscall);
@@ -125,25 +120,20 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 
 /* ---- blame ---- */
 
-/* Returns an empty sentence. If there are too many, it is the last one again. */
-static struct sentence *begin(struct blame *blame)
+/*
+ * Begins a sentence, with the name of the hub or loop unless `about` is NULL. If there are too many
+ * sentences, it is the last one again.
+ */
+static struct sentence *begin(struct blame *blame, const struct board_header *about, unsigned place)
 {
 	unsigned at = blame->count < BLAME_MAX ? blame->count++ : BLAME_MAX - 1;
+	struct sentence *sentence = &blame->sentences[at];
 
-	blame->sentences[at].text[0] = 0;
-	return &blame->sentences[at];
-}
-
-/* Begins a sentence with the name of the hub or loop. */
-static struct sentence *begin_of(struct blame *blame, const struct watch *watch, unsigned index)
-{
-	const struct board_header *about = &watch->now[index].about;
-	struct sentence *sentence = begin(blame);
-
-	if (is_loop(about))
-		tell(sentence, "loop %u", index + 1);
-	else
-		tell(sentence, "hub %u \"%s\"", index + 1, about->thread_name);
+	sentence->text[0] = 0;
+	if (about && is_loop(about))
+		tell(sentence, "loop %u", place);
+	else if (about)
+		tell(sentence, "hub %u \"%s\"", place, about->thread_name);
 	return sentence;
 }
 
@@ -202,12 +192,12 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 	struct sentence *sentence;
 
 	if (!loop && told_ns > LATE_NS) {
-		sentence = begin_of(blame, watch, index);
+		sentence = begin(blame, &now->about, index + 1);
 		tell(sentence, " told late (p99 below %s) by its owner:", span(told_ns).text);
 		if (!tell_cpu(sentence, &now->before->owner, &now->owner, told_ns))
 			tell(sentence, " not known why");
 	}
-	sentence = begin_of(blame, watch, index);
+	sentence = begin(blame, &now->about, index + 1);
 	/* What was told late is taken late as well. */
 	if (late_ns <= LATE_NS || (!loop && told_ns >= taken_ns)) {
 		/* A dispatch does not count how late it takes what waits behind a slow callback. */
@@ -238,7 +228,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 	if (now->before)
 		blame_late(blame, watch, index);
 	if (now->overdue_ns > LATE_NS) {
-		sentence = begin_of(blame, watch, index);
+		sentence = begin(blame, &now->about, index + 1);
 		tell(sentence, " is due for %s: ", span(now->overdue_ns).text);
 		tell_thread(sentence, running_at(watch->running, now->address), false);
 	}
@@ -247,7 +237,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 
 		if (queue->untaken_ns <= LATE_NS)
 			continue;
-		sentence = begin(blame);
+		sentence = begin(blame, NULL, 0);
 		tell(sentence,
 		     "queue %" PRIu32 " of hub %u: %s wait, none taken for %s: ", queue->index,
 		     index + 1, number(queue->waiting).text, span(queue->untaken_ns).text);
