@@ -92,7 +92,6 @@ static int open_inode(int folder, const char *path, uint64_t inode)
 	return fd;
 }
 
-/* Opens the mapped file for elfutils. */
 static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
                     char **ret_path, Elf **ret_elf)
 {

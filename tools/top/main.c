@@ -5,7 +5,6 @@
  * the process. See man/timerhub-top.1.
  */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -21,8 +20,6 @@
 
 #include "base/clock.h"
 #include "outputs.h"
-
-#define PRINTED_COLUMNS 80
 
 struct options {
 	bool given[128]; /* by the letter of the option */
@@ -67,7 +64,6 @@ static int complain(const char *what)
 	return -1;
 }
 
-/* Reads the value of an option that has one. */
 static enum status parse_value(int option, const char *text, struct options *options)
 {
 	struct when when;
@@ -137,7 +133,7 @@ static enum status parse(int argc, char **argv, struct options *options)
 
 static void print_page(const struct watch *watch, enum view view, unsigned index)
 {
-	struct page page = { .columns = PRINTED_COLUMNS };
+	struct page page = { .columns = 80 };
 
 	page_fill(&page, watch, view, index);
 	for (unsigned line = 0; line < page.count; line++)
@@ -207,7 +203,6 @@ static int show(struct watch *watch, const struct options *options)
 	return -1;
 }
 
-/* Prints a line for each process that can be watched. */
 static int list(void)
 {
 	DIR *proc = opendir("/proc");

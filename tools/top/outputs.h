@@ -76,7 +76,6 @@ struct sentence {
 	char text[512];
 };
 
-/* Adds to a sentence. */
 __attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const char *format, ...);
 
 /*
@@ -88,7 +87,6 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 
 #define BLAME_MAX 16
 
-/* Who is to blame, in sentences. */
 struct blame {
 	unsigned count;
 	struct sentence sentences[BLAME_MAX];

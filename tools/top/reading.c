@@ -7,13 +7,10 @@
 #include "reading.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-
-#define DEPTH_MASK (((uint64_t)1 << BOARD_DEPTH_BITS) - 1)
 
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
 {
@@ -125,7 +122,7 @@ static void read_slots(const struct board *board, struct timerhub_stats *stats)
 
 		takes += stack >> BOARD_DEPTH_BITS;
 		takes += u64_load_relaxed(&board->shards[i].laps) << (64 - BOARD_DEPTH_BITS);
-		free_again += stack & DEPTH_MASK;
+		free_again += stack & ((UINT64_C(1) << BOARD_DEPTH_BITS) - 1);
 		used += u64_load_relaxed(&board->shards[i].used);
 	}
 	stats->armed = reading_more(takes + used, u64_load_relaxed(&board->callers.untaken));

@@ -7,15 +7,12 @@
 #include <console.h>
 #include <curses.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "outputs.h"
 
 #define KEY_ESCAPE 27
-
-/* the colour pair of what is marked */
-#define MARKED_COLOURS 1
+#define MARKED_COLOURS 1 /* the colour pair of what is marked */
 
 struct screen {
 	struct watch *watch;

@@ -18,6 +18,8 @@
 #define PROC_STATUS_BYTES 4096 /* room for /proc/PID/status */
 #define TARGET_HUBS_MAX 256
 #define TARGET_TEXT_BYTES 160
+#define THREAD_TEXT_BYTES 32
+#define RUNNING_MAX 512 /* largest number of threads that are shown */
 
 /* A hub of the watched process, or a loop. */
 struct hub {
@@ -59,12 +61,7 @@ void target_close(struct target *target);
  */
 int target_refresh(struct target *target);
 
-/* Returns whether the watched process is alive. */
 bool target_alive(const struct target *target);
-
-/* ---- threads ---- */
-
-#define THREAD_TEXT_BYTES 32
 
 /* What the kernel tells of a thread, to whoever may read the process's /proc. */
 struct thread {
@@ -85,9 +82,6 @@ struct thread {
  * Returns false if there is no such thread, or if it may not be looked at.
  */
 bool thread_look(int proc, int tid, struct thread *ret_thread);
-
-/* largest number of threads that are shown */
-#define RUNNING_MAX 512
 
 /* What a cell of a board says that a thread does. */
 struct running {
