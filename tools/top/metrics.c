@@ -86,13 +86,19 @@ static void write_stats(struct text *text, const struct watch *watch)
 	stats_metrics_add(text, stats, count);
 }
 
-static void write_loop_lateness(struct text *text, const struct watch *watch)
+static void write_loops(struct text *text, const struct watch *watch)
 {
 	static const struct metrics_family lateness = {
 		"timerhub_loop_lateness_seconds", "histogram", "seconds",
 		"The turn's reading of the clock minus the deadline."
 	};
+	bool any = false;
 
+	for (unsigned i = 0; i < watch->count; i++)
+		any |= is_loop(&watch->now[i].about);
+	if (!any)
+		return;
+	write_counters(text, watch, BOARD_LOOP);
 	metrics_add_family(text, &lateness);
 	for (unsigned i = 0; i < watch->count; i++)
 		if (is_loop(&watch->now[i].about))
@@ -199,8 +205,7 @@ int metrics_print(const struct watch *watch)
 		write_threads(&text, watch);
 		write_stats(&text, watch);
 		write_counters(&text, watch, BOARD_HUB);
-		write_counters(&text, watch, BOARD_LOOP);
-		write_loop_lateness(&text, watch);
+		write_loops(&text, watch);
 		metrics_end(&text);
 	}
 	if (larger)
