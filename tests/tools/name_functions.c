@@ -14,7 +14,7 @@
 
 int main(int argc, char **argv)
 {
-	char path[64], name[FUNCTION_NAME_BYTES];
+	char path[64];
 	struct function_names *names;
 	uint64_t address;
 	int proc;
@@ -27,8 +27,7 @@ int main(int argc, char **argv)
 	}
 	names = function_names_open(proc);
 	while (scanf("%" SCNu64, &address) == 1) {
-		function_name(names, address, name);
-		(void)puts(name);
+		(void)puts(function_name(names, address).text);
 		(void)fflush(stdout);
 	}
 	function_names_close(names);

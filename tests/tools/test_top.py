@@ -150,6 +150,13 @@ class Json(unittest.TestCase):
             watched.ok("close 0")
             self.assertEqual([hub["thread"] for hub in once(watched.pid)["hubs"]], ['thi"r\\d'])
 
+    def test_more_queues_than_are_listed(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", *["queue 0"] * 70, "arm 0 69 10 3",
+                       "advance 0 20")
+            hub = once(watched.pid)["hubs"][0]
+            self.assertEqual((hub["queue_count"], len(hub["queues"]), hub["outbox"]), (70, 64, 3))
+
     def test_rates_with_an_interval(self):
         with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0")

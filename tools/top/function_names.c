@@ -26,13 +26,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_PATH_BYTES 96
-
 struct function_names {
 	int proc;
 	Dwfl *dwfl;
 	char *maps; /* the /proc/PID/maps from which `dwfl` knows its files; NULL: none yet */
-	char debug_path[DEBUG_PATH_BYTES];
+	char *code; /* the lines of `maps` that are of code */
+	char debug_path[96];
 	char *debug_paths; /* elfutils wants a pointer to a pointer */
 	Dwfl_Callbacks callbacks;
 };
@@ -43,33 +42,25 @@ struct function_names {
  */
 static const struct function_names *current;
 
-/* Reads a whole file of /proc, whose size is not known before. Returns NULL on failure. */
-static char *read_all(int folder, const char *name)
+/* Reads the whole file, whose size is not known before, and which has no zero byte. */
+static char *read_maps(int proc)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-	size_t bytes = 0, room = 1 << 16;
-	char *text = fd < 0 ? NULL : malloc(room);
-	ssize_t got = -1;
+	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	bool is_read = false;
+	char *text = NULL;
+	size_t room = 0;
 
-	while (text && (got = read(fd, text + bytes, room - bytes - 1)) > 0) {
-		char *larger;
-
-		bytes += (size_t)got;
-		if (room - bytes > 4096)
-			continue;
-		larger = realloc(text, room *= 2);
-		if (!larger)
-			break;
-		text = larger;
-	}
-	if (fd >= 0)
+	if (file) {
+		is_read = getdelim(&text, &room, 0, file) > 0 && !ferror(file);
+		(void)fclose(file);
+	} else if (fd >= 0) {
 		(void)close(fd);
-	if (!text || got != 0) {
-		free(text);
-		return NULL;
 	}
-	text[bytes] = 0;
-	return text;
+	if (is_read)
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* Finds the line of the maps that begins with this address. */
@@ -101,77 +92,61 @@ static int open_inode(int folder, const char *path, uint64_t inode)
 	return fd;
 }
 
-static int open_mapped(const struct function_names *names, const char *path, uint64_t start)
+static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
+                    char **ret_path, Elf **ret_elf)
 {
 	char mapping[64], *inside;
 	uint64_t end, inode;
 	int fd;
 
-	if (!maps_find(names->maps, start, &end, &inode))
+	(void)module, (void)data, (void)ret_path;
+	*ret_elf = NULL;
+	if (*path != '/' || !maps_find(current->maps, start, &end, &inode))
 		return -1;
 	(void)snprintf(mapping, sizeof(mapping), "map_files/%" PRIx64 "-%" PRIx64, start, end);
-	fd = openat(names->proc, mapping, O_RDONLY | O_CLOEXEC);
+	fd = openat(current->proc, mapping, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 || asprintf(&inside, "root%s", path) < 0)
 		return fd;
-	fd = open_inode(names->proc, inside, inode);
+	fd = open_inode(current->proc, inside, inode);
 	free(inside);
 	/* The path of a process that only has another root folder is a path of this process. */
 	return fd >= 0 ? fd : open_inode(AT_FDCWD, path, inode);
 }
 
-static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Addr start,
-                    char **ret_path, Elf **ret_elf)
+/* Returns the lines of mapped code, because the heap changes all the time, the code hardly ever. */
+static char *code_of(const char *maps)
 {
-	(void)module, (void)data, (void)ret_path;
-	*ret_elf = NULL;
-	return *path == '/' ? open_mapped(current, path, start) : -1;
-}
+	char *code = strdup(maps), *to = code;
 
-/* Moves *maps to the next line of mapped code, and returns its length; 0 at the end. */
-static size_t next_code(const char **maps)
-{
-	while (**maps) {
-		size_t length = strcspn(*maps, "\n");
-		const char *blank = memchr(*maps, ' ', length);
+	while (code && *maps) {
+		const char *blank = strchrnul(maps, ' '), *end = strchrnul(maps, '\n');
 
-		if (blank && *maps + length - blank > 4 && blank[3] == 'x')
-			return length;
-		*maps += length + ((*maps)[length] == '\n');
+		if (end - blank > 4 && blank[3] == 'x')
+			to = mempcpy(to, maps, (size_t)(end - maps));
+		maps = *end ? end + 1 : end;
 	}
-	return 0;
-}
-
-/* The heap of a process changes all the time, the code hardly ever. */
-static bool has_same_code(const char *maps, const char *others)
-{
-	for (;;) {
-		size_t length = next_code(&maps);
-
-		if (next_code(&others) != length || memcmp(maps, others, length) != 0)
-			return false;
-		if (length == 0)
-			return true;
-		maps += length;
-		others += length;
-	}
+	if (code)
+		*to = 0;
+	return code;
 }
 
 /* Begins anew if the process has mapped or unmapped code since the last time. */
 static bool names_refresh(struct function_names *names)
 {
-	char *maps = read_all(names->proc, "maps");
+	char *maps = read_maps(names->proc), *code = maps ? code_of(maps) : NULL;
+	bool is_same = code && names->code && names->dwfl && strcmp(code, names->code) == 0;
 	FILE *file;
 
-	if (maps && names->maps && names->dwfl && has_same_code(maps, names->maps)) {
-		free(maps);
+	free(is_same ? maps : names->maps);
+	free(is_same ? code : names->code);
+	if (is_same)
 		return true;
-	}
-	free(names->maps);
 	names->maps = maps;
+	names->code = code;
 	if (names->dwfl)
 		dwfl_end(names->dwfl);
 	names->dwfl = NULL;
-	if (!maps || *maps == 0)
+	if (!maps)
 		return false;
 	names->dwfl = dwfl_begin(&names->callbacks);
 	file = names->dwfl ? fmemopen(maps, strlen(maps), "r") : NULL;
@@ -239,6 +214,7 @@ void function_names_close(struct function_names *names)
 	if (names->dwfl)
 		dwfl_end(names->dwfl);
 	free(names->maps);
+	free(names->code);
 	free(names);
 }
 
@@ -257,14 +233,18 @@ void function_names_close(struct function_names *names)
 
 #endif
 
-void function_name(struct function_names *names, uint64_t address,
-                   char ret_name[FUNCTION_NAME_BYTES])
+struct name function_name(struct function_names *names, uint64_t address)
 {
+	struct name name = { "" };
+
+	if (address == 0)
+		return name;
 #ifdef TOP_WITH_ELFUTILS
-	if (names && names_refresh(names) && name_from_symbols(names, address, ret_name))
-		return;
+	if (names && names_refresh(names) && name_from_symbols(names, address, name.text))
+		return name;
 #else
 	(void)names;
 #endif
-	(void)snprintf(ret_name, FUNCTION_NAME_BYTES, "0x%" PRIx64, address);
+	(void)snprintf(name.text, sizeof(name.text), "0x%" PRIx64, address);
+	return name;
 }

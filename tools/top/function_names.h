@@ -12,6 +12,10 @@
 /* room for a name; C++ names can be longer, and are cut off */
 #define FUNCTION_NAME_BYTES 128
 
+struct name {
+	char text[FUNCTION_NAME_BYTES];
+};
+
 struct function_names;
 
 /*
@@ -22,12 +26,11 @@ struct function_names *function_names_open(int proc);
 void function_names_close(struct function_names *names);
 
 /*
- * Stores the name of the function that begins at `address`: that of its symbol, or the file and the
- * offset in it ("server+0x1234"), or the address. Characters that are not printable ASCII become
- * '?'. The process may have loaded another library since the last call, so each call looks at its
- * maps again.
+ * Returns the name of the function that begins at `address`: that of its symbol, or the file and
+ * the offset in it ("server+0x1234"), or the address; "" if that is 0. Characters that are not
+ * printable ASCII become '?'. The process may have loaded another library since the last call, so
+ * each call looks at its maps again.
  */
-void function_name(struct function_names *names, uint64_t address,
-                   char ret_name[FUNCTION_NAME_BYTES]);
+struct name function_name(struct function_names *names, uint64_t address);
 
 #endif

@@ -4,7 +4,7 @@
  * TIMERHUB_OBSERVABLE. The tool maps the counters read-only, and never stops, signals or writes to
  * the process. See man/timerhub-top.1.
  */
-#define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -13,34 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <console.h>
 #include <when.h>
 
-#include "json.h"
-#include "latest_readings.h"
-#include "metrics.h"
-#include "pages.h"
-#include "processes.h"
-#include "screen.h"
-#include "stalls.h"
-
-#define INTERVAL_MIN_S 0.05
-#define INTERVAL_MAX_S 3600.0
-#define WATCH_MIN_NS UINT64_C(10000000)
-#define WATCH_MAX_NS UINT64_C(3600000000000)
-#define PRINTED_COLUMNS 80
+#include "base/clock.h"
+#include "outputs.h"
 
 struct options {
-	pid_t pid;
+	bool given[128]; /* by the letter of the option */
 	double interval_s;
-	bool interval_given;
-	bool once;
-	bool json;
-	bool metrics;
-	uint64_t watch_ns; /* the threshold of --watch; 0: it is not given */
+	uint64_t watch_ns;
+	pid_t pid; /* 0: no process is given */
 };
 
 static volatile sig_atomic_t stopped;
@@ -79,54 +64,29 @@ static int complain(const char *what)
 	return -1;
 }
 
-static int wrong(const char *what)
-{
-	(void)misused(what, NULL);
-	return -1;
-}
-
-static int parse_interval(const char *text, struct options *options)
-{
-	char *end;
-
-	options->interval_s = strtod(text, &end);
-	options->interval_given = true;
-	/* If interval_s is NaN, both comparisons are false, so the tool refuses it. */
-	if (end == text || *end != 0 ||
-	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
-		return wrong("--interval must be 0.05 to 3600 seconds");
-	return 0;
-}
-
-static int parse_watch(const char *text, struct options *options)
+static enum status parse_value(int option, const char *text, struct options *options)
 {
 	struct when when;
-
-	if (!when_read(text, &when) || when.is_absolute || when.ns < WATCH_MIN_NS ||
-	    when.ns > WATCH_MAX_NS)
-		return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
-	options->watch_ns = when.ns;
-	return 0;
-}
-
-static int parse_pid(const char *text, struct options *options)
-{
 	char *end;
-	long pid;
 
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
-		return wrong("PID must be a number, the id of a process");
-	options->pid = (pid_t)pid;
-	return 0;
+	if (option == 'i') {
+		options->interval_s = strtod(text, &end);
+		/* No comparison with a NaN is true. */
+		if (end == text || *end != 0 ||
+		    !(options->interval_s >= 0.05 && options->interval_s <= 3600))
+			return misused("--interval must be 0.05 to 3600 seconds", NULL);
+	} else if (option == 'w') {
+		if (!when_read(text, &when) || when.is_absolute || when.ns < 10 * NS_PER_MS ||
+		    when.ns > 3600 * NS_PER_S)
+			return misused("--watch must be a time from 10ms to 1h, such as 200ms",
+			               NULL);
+		options->watch_ns = when.ns;
+	}
+	return GOOD;
 }
 
-/*
- * Parse the arguments. Returns 0 if the arguments are right, or -1 if they are wrong. Returns 1 if
- * --help or --version was answered.
- */
-static int parse(int argc, char **argv, struct options *options)
+/* Reads the arguments. Answers --help and --version at once, and exits. */
+static enum status parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
 		{ "once", no_argument, NULL, '1' },
@@ -138,143 +98,100 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool *given = options->given;
+	uint64_t pid;
 	int option;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
-		if (option == '1') {
-			options->once = true;
-		} else if (option == 'j') {
-			options->json = true;
-		} else if (option == 'm') {
-			options->metrics = options->once = true;
-		} else if (option == 'h' || option == 'V') {
+		if (option == '?')
+			return misused("there is no such option, or its value is missing", NULL);
+		if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
-			return 1;
-		} else if (option == 'w') {
-			if (parse_watch(optarg, options) < 0)
-				return -1;
-		} else if (option != 'i') {
-			return wrong("there is no such option, or its value is missing");
-		} else if (parse_interval(optarg, options) < 0) {
-			return -1;
+			exit(console_end(GOOD, REFUSED));
 		}
+		given[option] = true;
+		if (parse_value(option, optarg, options) != GOOD)
+			return WRONG_USE;
 	}
-	if (options->json && options->metrics)
-		return wrong("--json and --metrics exclude each other");
-	if (options->watch_ns > 0 && (options->once || options->interval_given))
-		return wrong(
-			"--watch has no reading that --once, --metrics or --interval could be of");
+	given['1'] |= given['m'];
+	if (given['j'] && given['m'])
+		return misused("--json and --metrics exclude each other", NULL);
+	if (given['w'] && (given['1'] || given['i']))
+		return misused(
+			"--watch has no reading that --once, --metrics or --interval could be of",
+			NULL);
 	if (argc == 1)
-		return 0;
+		return GOOD;
 	if (argc - optind != 1)
-		return wrong("exactly one PID must be given");
-	return parse_pid(argv[optind], options);
+		return misused("exactly one PID must be given", NULL);
+	if (!console_number(argv[optind], &pid) || pid < 1 || pid > INT_MAX)
+		return misused("PID must be a number, the id of a process", NULL);
+	options->pid = (pid_t)pid;
+	return GOOD;
 }
 
-/*
- * Install a handler for SIGINT, SIGTERM and SIGHUP, which sets `stopped`. Each of the signals also
- * ends the pause between two readings.
- */
-static void catch_signals(void)
+static void print_page(const struct watch *watch, enum view view, unsigned index)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = stop };
+	struct page page = { .columns = 80 };
 
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		(void)sigaction(numbers[i], &action, NULL);
-}
-
-static void pause_for(double seconds)
-{
-	struct timespec time = { .tv_sec = (time_t)seconds };
-
-	time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
-	(void)nanosleep(&time, NULL);
-}
-
-static void print_page(const struct page *page)
-{
-	for (unsigned line = 0; line < page->count; line++)
-		puts(page->lines[line]);
+	page_fill(&page, watch, view, index);
+	for (unsigned line = 0; line < page.count; line++)
+		puts(page.lines[line]);
 }
 
 static void print_pages(const struct watch *watch)
 {
-	for (unsigned i = 0; i < watch->target.hub_count; i++) {
-		struct page page = { .columns = PRINTED_COLUMNS };
-
-		if (i > 0)
-			puts("");
-		if (hub_is_loop(&watch->target.hubs[i]))
-			loop_page_fill(&page, watch, i);
-		else
-			hub_page_fill(&page, watch, i);
-		print_page(&page);
+	if (watch->count > 1) {
+		print_page(watch, VIEW_OVERVIEW, 0);
+		puts("");
 	}
+	for (unsigned i = 0; i < watch->count; i++) {
+		print_page(watch, VIEW_ONE, i);
+		puts("");
+	}
+	print_page(watch, VIEW_WHO, 0);
 }
 
-static void print_who(const struct watch *watch)
-{
-	struct page page = { .columns = PRINTED_COLUMNS };
-
-	puts("");
-	who_fill(&page, watch);
-	print_page(&page);
-}
-
-static void print_overview(const struct watch *watch)
-{
-	struct page page = { .columns = PRINTED_COLUMNS };
-
-	overview_fill(&page, watch);
-	print_page(&page);
-	puts("");
-}
-
-/* Print one reading of all hubs to standard output. */
 static int print_reading(const struct watch *watch, const struct options *options)
 {
-	if (options->metrics) {
-		if (metrics_print(stdout, watch) < 0)
-			return complain(strerror(ENOMEM));
-	} else if (options->json) {
-		json_print(stdout, watch);
-	} else {
-		if (watch->target.hub_count > 1)
-			print_overview(watch);
+	int result = 0;
+
+	if (options->given['m'])
+		result = metrics_print(watch);
+	else if (options->given['j'])
+		json_print(watch);
+	else
 		print_pages(watch);
-		print_who(watch);
-	}
-	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
+	return result == 0 && fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
-/* Print readings to standard output, until a signal or an error. With --once, print one reading. */
+/* Prints readings until a signal or an error, or with --once one reading. */
 static int print(struct watch *watch, const struct options *options)
 {
-	bool want = !options->once || !options->interval_given;
+	const struct timespec pause = timespec_of((uint64_t)(options->interval_s * 1e9));
+	bool once = options->given['1'], want = !once || !options->given['i'];
 
-	for (;;) {
+	while (!stopped) {
 		if (want && print_reading(watch, options) < 0)
 			return -1;
-		if ((want && options->once) || stopped)
-			return 0;
+		if (want && once)
+			break;
 		want = true;
-		pause_for(options->interval_s);
-		if (stopped)
-			return 0;
-		if (watch_read(watch) < 0)
+		(void)nanosleep(&pause, NULL);
+		if (!stopped && watch_read(watch) < 0)
 			return -1;
 	}
+	return 0;
 }
 
 static int show(struct watch *watch, const struct options *options)
 {
-	if (options->watch_ns > 0)
-		return stalls_run(watch, options->watch_ns, options->json, &stopped) == 0
+	if (options->given['w'])
+		return stalls_run(watch, options->watch_ns, options->given['j'], &stopped) == 0
 		               ? 0
 		               : complain(strerror(errno));
-	if (options->once || options->json)
+	if (options->given['1'] || options->given['j'])
 		return print(watch, options);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return complain("this is no terminal: use --once or --json");
@@ -288,36 +205,58 @@ static int show(struct watch *watch, const struct options *options)
 
 static int list(void)
 {
-	int count = processes_print(stdout);
+	DIR *proc = opendir("/proc");
+	struct target target;
+	struct dirent *entry;
+	unsigned count = 0, loops;
 
-	if (count > 0)
-		return console_end(GOOD, REFUSED);
-	(void)complain(count == 0
-	                       ? "there is no process to watch: the programs must open their hubs"
-	                         " with TIMERHUB_OBSERVABLE, or you lack the right to look at them"
-	                       : "/proc cannot be read");
-	return REFUSED;
+	while (proc && (entry = readdir(proc))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (target_open(&target, (pid_t)atoi(entry->d_name)) == 0) {
+			loops = 0;
+			for (unsigned i = 0; i < target.hub_count; i++)
+				loops += is_loop(&target.hubs[i].about);
+			if (count++ == 0)
+				(void)printf("%7s %-15s %5s %5s\n", "PID", "COMMAND", "HUBS",
+				             "LOOPS");
+			(void)printf("%7d %-15s %5u %5u\n", (int)target.pid, target.command,
+			             target.hub_count - loops, loops);
+		}
+		target_close(&target);
+	}
+	if (!proc)
+		return complain("/proc cannot be read");
+	(void)closedir(proc);
+	if (count == 0)
+		return complain("there is no process to watch: the programs must open their hubs"
+		                " with TIMERHUB_OBSERVABLE, or you lack the right to look at them");
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
-	struct watch watch;
+	/* A signal also ends the pause between two readings. */
+	const struct sigaction action = { .sa_handler = stop };
+	static struct watch watch;
 	int result;
 
 	console_begin();
-	result = parse(argc, argv, &options);
-	if (result != 0)
-		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
+	if (parse(argc, argv, &options) != GOOD)
+		return WRONG_USE;
 	if (options.pid == 0)
-		return list();
+		return console_end(list() < 0 ? REFUSED : GOOD, REFUSED);
 	(void)setlocale(LC_CTYPE, "");
-	catch_signals();
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
 	result = watch_open(&watch, options.pid);
 	if (result == 0)
 		result = show(&watch, &options);
 	if (result < 0 && watch.target.refusal[0] != 0)
 		(void)complain(watch.target.refusal);
-	watch_close(&watch);
+	function_names_close(watch.names);
+	target_close(&watch.target);
 	return result < 0 ? REFUSED : 0;
 }

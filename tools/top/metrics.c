@@ -1,196 +1,215 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the counters of all hubs as OpenMetrics text. See metrics.h. The text has the metric
- * families of timerhub_stats_metrics(), with labels that distinguish the hubs. The text also has
- * three families that timerhub_stats_metrics() lacks: timerhub_inbox, timerhub_outbox and
- * timerhub_timers_max.
+ * Writes the counters of all hubs and loops as OpenMetrics text, for Prometheus. The text has the
+ * metric families of timerhub_stats_metrics(), those of the tables of counters, and those about
+ * threads, slow callbacks and what waits.
  */
-#include "metrics.h"
-
 #include <inttypes.h>
 #include <metrics/stats_text.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* size of a hub's labels in bytes; an escape makes a label at most twice as long as its text */
-#define LABELS_BYTES (2 * BOARD_TEXT_BYTES + 64)
+#include "outputs.h"
 
-static const struct metrics_family extras[] = {
-	{ "timerhub_inbox", "gauge", NULL, "Entries in the inbox that the owner has not read." },
-	{ "timerhub_outbox", "gauge", NULL, "Expiries that no consumer has taken yet." },
-	{ "timerhub_timers_max", "gauge", NULL, "Largest possible number of live timers." },
+/* an escape makes a label at most twice as long as its text */
+#define LABELS_BYTES (2 * (FUNCTION_NAME_BYTES + THREAD_TEXT_BYTES + BOARD_TEXT_BYTES) + 128)
+
+struct labels {
+	char text[LABELS_BYTES];
 };
 
-#define EXTRAS (sizeof(extras) / sizeof(extras[0]))
-
-static const struct {
-	struct metrics_family family;
-	size_t at; /* offset of the number in struct reading */
-	unsigned decimals;
-} of_loops[] = {
-	{ { "timerhub_loop_added", "gauge", NULL, "Timeouts that are added to the loop." },
-	  offsetof(struct reading, added),
-	  0 },
-	{ { "timerhub_loop_turns", "counter", NULL, "Turns of the loop." },
-	  offsetof(struct reading, turns),
-	  0 },
-	{ { "timerhub_loop_callbacks", "counter", NULL, "Callbacks that the turns have called." },
-	  offsetof(struct reading, callbacks),
-	  0 },
-	{ { "timerhub_loop_empty_wakes", "counter", NULL,
-	    "Turns at which a schedule entry was due and nothing was called." },
-	  offsetof(struct reading, empty_wakes),
-	  0 },
-	{ { "timerhub_loop_refused", "counter", NULL,
-	    "Calls refused because the loop belongs to another thread." },
-	  offsetof(struct reading, refused),
-	  0 },
-	{ { "timerhub_loop_turn_max_seconds", "gauge", "seconds", "The longest turn." },
-	  offsetof(struct reading, turn_max_ns),
-	  9 },
-};
-
-static const struct metrics_family loop_lateness = {
-	"timerhub_loop_lateness_seconds", "histogram", "seconds",
-	"The turn's reading of the clock minus the deadline."
-};
-
-#define OF_LOOPS (sizeof(of_loops) / sizeof(of_loops[0]))
-
-/* the values and labels of all hubs that the text will contain */
-struct told {
-	size_t count;
-	struct labelled_stats hubs[TARGET_HUBS_MAX];
-	char labels[TARGET_HUBS_MAX][LABELS_BYTES];
-	uint64_t extras[EXTRAS][TARGET_HUBS_MAX];
-	size_t loop_count;
-	const struct reading *loops[TARGET_HUBS_MAX];
-	char loop_labels[TARGET_HUBS_MAX][LABELS_BYTES];
-};
-
-static void write_labels(char labels[LABELS_BYTES], const char *kind,
-                         const struct board_header *about)
+static void add_label(struct labels *labels, const char *name, const char *value)
 {
-	struct text text = { .buffer = labels, .bytes = LABELS_BYTES };
-	char serial[24];
+	struct text text = { labels->text, LABELS_BYTES, strlen(labels->text) };
 
-	(void)snprintf(serial, sizeof(serial), "%" PRIu64, about->serial);
-	metrics_add_label(&text, kind, serial);
-	if (about->kind != BOARD_LOOP)
-		metrics_add_label(&text, "thread", about->thread_name);
+	metrics_add_label(&text, name, value);
 	text_end(&text);
 }
 
-static struct timerhub_stats stats_of(const struct reading *reading)
+static void add_number(struct labels *labels, const char *name, uint64_t value)
 {
-	struct timerhub_stats stats = {
-		.armed = reading->armed,
-		.refiled = reading->refiled,
-		.cancelled = reading->cancelled,
-		.expired = reading->expired,
-		.delivered = reading->delivered,
-		.overruns = reading->overruns,
-		.live = reading->live,
-		.live_max = reading->live_max,
-		.inbox_max = reading->inbox_max,
-		.owner_wakeups = reading->owner_wakeups,
-		.submit_wakes = reading->submit_wakes,
-		.queue_signals = reading->queue_signals,
-		.cascaded = reading->cascaded,
-		.clock_jumps = reading->clock_jumps,
-		.sleeper = (uint32_t)reading->sleeper,
-		.slow_callbacks = reading->slow_callbacks,
-		.slow_sum_ns = reading->slow_sum_ns,
-		.waiting = reading->outbox,
-		.untaken_ns = reading->untaken_ns,
-	};
+	char text[24];
 
-	memcpy(stats.lateness, reading->lateness, sizeof(stats.lateness));
-	memcpy(stats.delivery_lateness, reading->delivery_lateness,
-	       sizeof(stats.delivery_lateness));
-	return stats;
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	add_label(labels, name, text);
 }
 
-static void tell_hub(struct told *told, const struct hub *hub, const struct reading *reading)
+static struct labels labels_of(const struct reading *reading)
 {
-	const uint64_t values[EXTRAS] = { reading->inbox, reading->outbox, hub->about.timers_max };
-	size_t index = told->count++;
+	struct labels labels = { "" };
 
-	write_labels(told->labels[index], "hub", &hub->about);
-	told->hubs[index].labels = told->labels[index];
-	told->hubs[index].stats = stats_of(reading);
-	for (size_t i = 0; i < EXTRAS; i++)
-		told->extras[i][index] = values[i];
+	add_number(&labels, is_loop(&reading->about) ? "loop" : "hub", reading->about.serial);
+	if (!is_loop(&reading->about))
+		add_label(&labels, "thread", reading->about.thread_name);
+	return labels;
 }
 
-static void tell_loop(struct told *told, const struct hub *loop, const struct reading *reading)
+/* Adds a sample. A family with a unit has seconds, of which `number` is ns. */
+static void add_sample(struct text *text, const struct metrics_family *family,
+                       const struct labels *labels, uint64_t number)
 {
-	write_labels(told->loop_labels[told->loop_count], "loop", &loop->about);
-	told->loops[told->loop_count++] = reading;
+	metrics_add_sample(text, family, labels->text, number, family->unit ? 9 : 0);
 }
 
-static void write_loops(const struct told *told, struct text *text)
+static void write_counters(struct text *text, const struct watch *watch, enum board_kind kind)
 {
-	for (size_t i = 0; i < OF_LOOPS; i++) {
-		metrics_add_family(text, &of_loops[i].family);
-		for (size_t loop = 0; loop < told->loop_count; loop++) {
-			uint64_t value;
+	for (const struct counter *counter = counters_of(kind); counter->name; counter++) {
+		if (!counter->family.name)
+			continue;
+		metrics_add_family(text, &counter->family);
+		for (unsigned i = 0; i < watch->count; i++) {
+			const struct reading *now = &watch->now[i];
+			struct labels labels = labels_of(now);
 
-			memcpy(&value, (const char *)told->loops[loop] + of_loops[i].at,
-			       sizeof(value));
-			metrics_add_sample(text, &of_loops[i].family, told->loop_labels[loop],
-			                   value, of_loops[i].decimals);
+			if (is_loop(&now->about) == (kind == BOARD_LOOP))
+				add_sample(text, &counter->family, &labels,
+				           counter_value(counter, now));
 		}
 	}
-	metrics_add_family(text, &loop_lateness);
-	for (size_t loop = 0; loop < told->loop_count; loop++)
-		metrics_add_histogram(text, &loop_lateness, told->loop_labels[loop],
-		                      told->loops[loop]->lateness);
 }
 
-/* Write the metrics of all hubs into `buffer`. Returns the length of the whole text in bytes. */
-static size_t write_told(const struct told *told, char *buffer, size_t bytes)
+/* Adds the families of timerhub_stats_metrics(3). */
+static void write_stats(struct text *text, const struct watch *watch)
 {
-	struct text text = { .buffer = buffer, .bytes = bytes };
+	static struct labelled_stats stats[TARGET_HUBS_MAX];
+	static struct labels labels[TARGET_HUBS_MAX];
+	unsigned count = 0;
 
-	stats_metrics_add(&text, told->hubs, told->count);
-	for (size_t i = 0; i < EXTRAS; i++) {
-		metrics_add_family(&text, &extras[i]);
-		for (size_t hub = 0; hub < told->count; hub++)
-			metrics_add_sample(&text, &extras[i], told->labels[hub],
-			                   told->extras[i][hub], 0);
+	for (unsigned i = 0; i < watch->count; i++) {
+		if (is_loop(&watch->now[i].about))
+			continue;
+		labels[count] = labels_of(&watch->now[i]);
+		stats[count].labels = labels[count].text;
+		stats[count++].stats = watch->now[i].stats;
 	}
-	if (told->loop_count > 0)
-		write_loops(told, &text);
-	metrics_end(&text);
-	return text.length;
+	stats_metrics_add(text, stats, count);
 }
 
-int metrics_print(FILE *out, const struct watch *watch)
+static void write_loops(struct text *text, const struct watch *watch)
 {
-	const struct target *target = &watch->target;
-	struct told *told = calloc(1, sizeof(*told));
-	int result = -1;
-	size_t length;
-	char *text;
+	static const struct metrics_family lateness = {
+		"timerhub_loop_lateness_seconds", "histogram", "seconds",
+		"The turn's reading of the clock minus the deadline."
+	};
+	bool any = false;
 
-	if (!told)
-		return -1;
-	for (unsigned i = 0; i < target->hub_count; i++)
-		if (hub_is_loop(&target->hubs[i]))
-			tell_loop(told, &target->hubs[i], &watch->now[i]);
-		else
-			tell_hub(told, &target->hubs[i], &watch->now[i]);
-	length = write_told(told, NULL, 0);
-	text = malloc(length + 1);
-	if (text) {
-		who_metrics_print(out, watch);
-		(void)write_told(told, text, length + 1);
-		(void)fwrite(text, 1, length, out);
-		result = 0;
+	for (unsigned i = 0; i < watch->count; i++)
+		any |= is_loop(&watch->now[i].about);
+	if (!any)
+		return;
+	write_counters(text, watch, BOARD_LOOP);
+	metrics_add_family(text, &lateness);
+	for (unsigned i = 0; i < watch->count; i++)
+		if (is_loop(&watch->now[i].about))
+			metrics_add_histogram(text, &lateness, labels_of(&watch->now[i]).text,
+			                      watch->now[i].stats.lateness);
+}
+
+static void write_untaken(struct text *text, const struct watch *watch)
+{
+	static const struct metrics_family untaken = {
+		"timerhub_queue_untaken_seconds", "gauge", "seconds",
+		"For how long nobody has taken from a queue in which events wait."
+	};
+
+	metrics_add_family(text, &untaken);
+	for (unsigned i = 0; i < watch->count; i++)
+		for (uint32_t j = 0; j < watch->now[i].queues_listed; j++) {
+			struct labels labels = labels_of(&watch->now[i]);
+
+			add_number(&labels, "queue", watch->now[i].queues[j].index);
+			add_sample(text, &untaken, &labels, watch->now[i].queues[j].untaken_ns);
+		}
+}
+
+static void write_slow(struct text *text, const struct watch *watch)
+{
+	static const struct metrics_family families[] = {
+		{ "timerhub_slow_function_calls", "counter", NULL,
+		  "Callbacks of this function that were slow." },
+		{ "timerhub_slow_function_seconds", "counter", "seconds",
+		  "How long the slow callbacks of this function took together." },
+	};
+
+	for (unsigned k = 0; k < 2; k++) {
+		metrics_add_family(text, &families[k]);
+		for (unsigned i = 0; i < watch->count; i++)
+			for (unsigned j = 0; j < watch->now[i].slow_count; j++) {
+				const struct slow_reading *slow = &watch->now[i].slow[j];
+				struct labels labels = labels_of(&watch->now[i]);
+
+				add_label(&labels, "function",
+				          function_name(watch->names, slow->fn).text);
+				add_sample(text, &families[k], &labels,
+				           k == 0 ? slow->count : slow->sum_ns);
+			}
 	}
-	free(text);
-	free(told);
-	return result;
+}
+
+/* A thread can stand in two rows, but its times are to be printed once. */
+static bool is_first_row(const struct runnings *runnings, unsigned row)
+{
+	for (unsigned i = 0; i < row; i++)
+		if (runnings->rows[i].thread.tid == runnings->rows[row].thread.tid)
+			return false;
+	return true;
+}
+
+static void write_threads(struct text *text, const struct watch *watch)
+{
+	enum { IN_CALLBACK, RAN, WAITED, FAMILIES };
+	static const struct metrics_family families[FAMILIES] = {
+		{ "timerhub_thread_in_callback_seconds", "gauge", "seconds",
+		  "For how long a thread has been inside its callback; 0 outside callbacks." },
+		{ "timerhub_thread_cpu_seconds", "counter", "seconds",
+		  "How long a thread has run on a CPU." },
+		{ "timerhub_thread_cpu_wait_seconds", "counter", "seconds",
+		  "How long a thread has waited for a CPU." },
+	};
+
+	for (unsigned k = 0; k < FAMILIES; k++) {
+		metrics_add_family(text, &families[k]);
+		for (unsigned i = 0; i < watch->running->count; i++) {
+			const struct running *running = &watch->running->rows[i];
+			const struct thread *thread = &running->thread;
+			uint64_t inside_ns = running->cell.fn != 0 ? running->for_ns : 0;
+			uint64_t values[] = { inside_ns, thread->ran_ns, thread->waited_ns };
+			struct labels labels = { "" };
+
+			if (!is_first_row(watch->running, i) ||
+			    (k == WAITED && !thread->has_waited_ns))
+				continue;
+			add_number(&labels, "tid", (uint64_t)thread->tid);
+			add_label(&labels, "name", thread->name);
+			if (k == IN_CALLBACK)
+				add_label(&labels, "function", running->function.text);
+			add_sample(text, &families[k], &labels, values[k]);
+		}
+	}
+}
+
+int metrics_print(const struct watch *watch)
+{
+	struct text text = { .length = 0 };
+	char *larger = NULL;
+
+	/* Names of functions can change meanwhile, and with them the length. */
+	while (text.length >= text.bytes) {
+		larger = realloc(text.buffer, text.length + 1);
+		if (!larger)
+			break;
+		text = (struct text){ .buffer = larger, .bytes = text.length + 1 };
+		write_untaken(&text, watch);
+		write_slow(&text, watch);
+		write_threads(&text, watch);
+		write_stats(&text, watch);
+		write_counters(&text, watch, BOARD_HUB);
+		write_loops(&text, watch);
+		metrics_end(&text);
+	}
+	if (larger)
+		(void)fwrite(text.buffer, 1, text.length, stdout);
+	free(text.buffer);
+	return larger ? 0 : -1;
 }

@@ -4,57 +4,116 @@
  * timerhub_stats() in lib/hub/open.c computes them. The watched process may write any value into a
  * board. Therefore a number from a board is bounded before it becomes an index or a size.
  */
-#define _GNU_SOURCE
 #include "reading.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <timerhub.h>
 
-#define DEPTH_MASK (((uint64_t)1 << BOARD_DEPTH_BITS) - 1)
-
-uint64_t reading_clock_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t reading_more(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
+#include "base/clock.h"
 
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
 {
 	return elapsed_ns == 0 ? 0 : (double)reading_more(now, before) * 1e9 / (double)elapsed_ns;
 }
 
-static void read_owner(const struct board_owner *owner, struct reading *reading)
+/* ---- counters ---- */
+
+#define COMPUTED SIZE_MAX
+#define ROW(json, place, from, on_page, ...)                                                       \
+	{                                                                                          \
+		(json), offsetof(struct reading, place), (from), (on_page),                        \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+#define SUM(member, on_page) ROW(#member, stats.member, COMPUTED, on_page, .name = NULL)
+#define COUNTER(member, from, on_page)                                                             \
+	ROW(#member, stats.member, offsetof(struct board, from), on_page, .name = NULL)
+#define OF_LOOP(member, on_page, ...)                                                              \
+	ROW(#member, member, offsetof(struct board, loop.member), on_page, __VA_ARGS__)
+
+static const struct counter of_hubs[] = {
+	ROW("timers_max", about.timers_max, COMPUTED, NULL, "timerhub_timers_max", "gauge", NULL,
+	    "Largest possible number of live timers."),
+	SUM(live, NULL),
+	SUM(live_max, NULL),
+	SUM(armed, "armed"),
+	COUNTER(refiled, owner.refiled, "refiled *"),
+	SUM(cancelled, "cancelled"),
+	COUNTER(expired, owner.expired, "expired"),
+	SUM(delivered, "delivered"),
+	SUM(overruns, "overruns"),
+	ROW("inbox", inbox, COMPUTED, NULL, "timerhub_inbox", "gauge", NULL,
+	    "Entries in the inbox that the owner has not read."),
+	COUNTER(inbox_max, owner.inbox_max, NULL),
+	ROW("outbox", stats.waiting, COMPUTED, NULL, "timerhub_outbox", "gauge", NULL,
+	    "Expiries that no consumer has taken yet."),
+	COUNTER(owner_wakeups, owner.wakeups, "owner wake-ups"),
+	COUNTER(submit_wakes, callers.submit_wakes, "woken by callers"),
+	COUNTER(queue_signals, owner.queue_signals, "queue signals"),
+	COUNTER(cascaded, owner.cascaded, NULL),
+	COUNTER(clock_jumps, owner.clock_jumps, NULL),
+	COUNTER(slow_callbacks, slow.count, NULL),
+	COUNTER(slow_sum_ns, slow.sum_ns, NULL),
+	SUM(untaken_ns, NULL),
+	{ .name = NULL },
+};
+
+static const struct counter of_loops[] = {
+	ROW("timeouts_max", about.timers_max, COMPUTED, NULL, .name = NULL),
+	OF_LOOP(added, NULL, "timerhub_loop_added", "gauge", NULL,
+	        "Timeouts that are added to the loop."),
+	OF_LOOP(turns, "turns", "timerhub_loop_turns", "counter", NULL, "Turns of the loop."),
+	OF_LOOP(callbacks, "callbacks", "timerhub_loop_callbacks", "counter", NULL,
+	        "Callbacks that the turns have called."),
+	OF_LOOP(empty_wakes, "empty wake-ups", "timerhub_loop_empty_wakes", "counter", NULL,
+	        "Turns at which a schedule entry was due and nothing was called."),
+	OF_LOOP(turn_max_ns, NULL, "timerhub_loop_turn_max_seconds", "gauge", "seconds",
+	        "The longest turn."),
+	OF_LOOP(refused, "refused calls", "timerhub_loop_refused", "counter", NULL,
+	        "Calls refused because the loop belongs to another thread."),
+	ROW("overdue_ns", overdue_ns, COMPUTED, NULL, "timerhub_loop_overdue_seconds", "gauge",
+	    "seconds", "For how long a loop has been due to turn."),
+	COUNTER(slow_callbacks, slow.count, NULL),
+	COUNTER(slow_sum_ns, slow.sum_ns, NULL),
+	{ .name = NULL },
+};
+
+const struct counter *counters_of(enum board_kind kind)
 {
-	reading->refiled = u64_load_relaxed(&owner->refiled);
-	reading->expired = u64_load_relaxed(&owner->expired);
-	reading->inbox_max = u64_load_relaxed(&owner->inbox_max);
-	reading->owner_wakeups = u64_load_relaxed(&owner->wakeups);
-	reading->queue_signals = u64_load_relaxed(&owner->queue_signals);
-	reading->cascaded = u64_load_relaxed(&owner->cascaded);
-	reading->clock_jumps = u64_load_relaxed(&owner->clock_jumps);
-	reading->sleeper = u64_load_relaxed(&owner->sleeper);
+	return kind == BOARD_LOOP ? of_loops : of_hubs;
+}
+
+uint64_t counter_value(const struct counter *counter, const struct reading *reading)
+{
+	const void *value = (const char *)reading + counter->at;
+
+	return *(const uint64_t *)value;
+}
+
+/* ---- reading a board ---- */
+
+static void read_counters(const struct board *board, struct reading *reading)
+{
+	const struct counter *counter = counters_of(reading->about.kind);
+
+	for (; counter->name; counter++) {
+		const void *from = (const char *)board + counter->from;
+		void *to = (char *)reading + counter->at;
+
+		if (counter->from != COMPUTED)
+			*(uint64_t *)to = u64_load_relaxed(from);
+	}
+}
+
+static void read_histogram(const atomic_u64 *buckets, uint64_t *ret)
+{
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
-		reading->lateness[i] = u64_load_relaxed(&owner->lateness[i]);
+		ret[i] += u64_load_relaxed(&buckets[i]);
 }
 
-static void read_deliveries(const struct board *board, struct reading *reading)
-{
-	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
-		for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
-			reading->delivery_lateness[i] +=
-				u64_load_relaxed(&board->deliveries[cpu].lateness[i]);
-}
-
-static void read_slots(const struct board *board, struct reading *reading)
+static void read_slots(const struct board *board, struct timerhub_stats *stats)
 {
 	uint64_t takes = 0, used = 0, free_again = 0;
 
@@ -63,30 +122,15 @@ static void read_slots(const struct board *board, struct reading *reading)
 
 		takes += stack >> BOARD_DEPTH_BITS;
 		takes += u64_load_relaxed(&board->shards[i].laps) << (64 - BOARD_DEPTH_BITS);
-		free_again += stack & DEPTH_MASK;
+		free_again += stack & ((UINT64_C(1) << BOARD_DEPTH_BITS) - 1);
 		used += u64_load_relaxed(&board->shards[i].used);
 	}
-	reading->armed = reading_more(takes + used, u64_load_relaxed(&board->callers.untaken));
-	reading->live = reading_more(used, free_again);
-	reading->live_max = used;
+	stats->armed = reading_more(takes + used, u64_load_relaxed(&board->callers.untaken));
+	stats->live = reading_more(used, free_again);
+	stats->live_max = used;
 }
 
-static void read_inbox(const struct board *board, struct reading *reading)
-{
-	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
-		const struct board_lane *lane = &board->lanes[i];
-		uint64_t head = u64_load_relaxed(&lane->head);
-		uint64_t drained = u64_load_relaxed(&lane->drained);
-
-		reading->inbox += reading_more(u64_load_relaxed(&lane->tail), head);
-		reading->inbox += reading_more(u64_load_relaxed(&lane->spilled), drained);
-	}
-}
-
-/*
- * Add the counters of one queue to the reading. Returns the number of its one-shot timers that
- * ended by delivery.
- */
+/* Adds the counters of a queue. Returns how many of its timers have ended by a delivery. */
 static uint64_t read_queue(const struct board *board, uint32_t index, struct reading *reading)
 {
 	const struct board_queue *queue = &board->queues[index];
@@ -94,23 +138,23 @@ static uint64_t read_queue(const struct board *board, uint32_t index, struct rea
 	struct queue_reading one = {
 		.index = index,
 		.fd = (int)(fd_plus_one - 1),
+		.delivered = u64_load_relaxed(&queue->delivered),
 		.overruns = u64_load_relaxed(&queue->overruns),
+		.waiting = board_queue_waiting(queue),
+		.address = u64_load_relaxed(&queue->address),
 	};
-	uint64_t put = u64_load_relaxed(&queue->put);
 
-	one.address = u64_load_relaxed(&queue->address);
-	one.delivered = u64_load_relaxed(&queue->delivered);
-	one.waiting = reading_more(put, one.delivered + u64_load_relaxed(&queue->passed_over));
+	one.delivered_before = one.delivered;
 	if (one.waiting > 0)
 		one.untaken_ns =
 			reading_more(reading->clock_ns, board_untaken_since_ns(board, index));
-	reading->delivered += one.delivered;
-	reading->overruns += one.overruns;
+	reading->stats.delivered += one.delivered;
+	reading->stats.overruns += one.overruns;
 	if (fd_plus_one != 0) {
-		reading->untaken_ns = u64_max(reading->untaken_ns, one.untaken_ns);
-		reading->outbox += one.waiting;
-		if (reading->queue_count < READING_QUEUES_MAX)
-			reading->queues[reading->queue_count] = one;
+		reading->stats.untaken_ns = u64_max(reading->stats.untaken_ns, one.untaken_ns);
+		reading->stats.waiting += one.waiting;
+		if (reading->queues_listed < READING_QUEUES_MAX)
+			reading->queues[reading->queues_listed++] = one;
 		reading->queue_count++;
 	}
 	return u64_load_relaxed(&queue->retired);
@@ -125,164 +169,186 @@ static int compare_queues(const void *left, const void *right)
 	return one->index > other->index ? 1 : -1;
 }
 
-static void sort_queues(struct reading *reading)
+/* Reads the board of `hub`, which belongs to the process whose folder in /proc is `proc`. */
+static void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 {
-	uint32_t listed = reading->queue_count < READING_QUEUES_MAX ? reading->queue_count
-	                                                            : READING_QUEUES_MAX;
-
-	qsort(reading->queues, listed, sizeof(reading->queues[0]), compare_queues);
-}
-
-static void read_loop(const struct board_loop *loop, struct reading *reading)
-{
-	uint64_t due_ns = u64_load_relaxed(&loop->due_ns);
-
-	reading->added = u64_load_relaxed(&loop->added);
-	reading->turns = u64_load_relaxed(&loop->turns);
-	reading->callbacks = u64_load_relaxed(&loop->callbacks);
-	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
-	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
-	reading->refused = u64_load_relaxed(&loop->refused);
-	reading->address = u64_load_relaxed(&loop->address);
-	if (due_ns != 0)
-		reading->overdue_ns = reading_more(reading->clock_ns, due_ns);
-}
-
-void reading_take(const struct board *board, uint64_t clock_ns, struct reading *ret_reading)
-{
+	const struct board *board = hub->board;
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
-	uint64_t ended = 0;
+	struct timerhub_stats *stats = &ret_reading->stats;
+	uint64_t owner = u64_load_relaxed(&board->owner.tid);
+	uint64_t due_ns = u64_load_relaxed(&board->loop.due_ns);
+	uint64_t ended;
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
-	ret_reading->at_ns = reading_clock_ns();
-	ret_reading->clock_ns = clock_ns;
-	ret_reading->slow_callbacks = u64_load_relaxed(&board->slow.count);
-	ret_reading->slow_sum_ns = u64_load_relaxed(&board->slow.sum_ns);
+	ret_reading->about = hub->about;
+	ret_reading->at_ns = clock_monotonic_ns();
+	ret_reading->clock_ns = hub_clock_ns(hub);
+	read_counters(board, ret_reading);
 	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
-	read_loop(&board->loop, ret_reading);
+	ret_reading->address = u64_load_relaxed(&board->loop.address);
+	if (due_ns != 0)
+		ret_reading->overdue_ns = reading_more(ret_reading->clock_ns, due_ns);
 	/*
-	 * Read the slots before the queues. The library counts an ended timer before it frees the
-	 * timer's slot. Therefore, if read_slots() counts a slot as free, read_queue() finds the
-	 * slot's timer in the counters of a queue.
+	 * The slots are read before the queues, because the library counts an ended timer before it
+	 * frees the timer's slot. So the timer of each slot that read_slots() finds free is in the
+	 * counters that read_queue() finds.
 	 */
-	read_slots(board, ret_reading);
-	/*
-	 * Do not read the entries that no queue has used (index queues_end and higher). Reading an
-	 * unused page of the board would allocate memory in the watched process.
-	 */
+	read_slots(board, stats);
+	ended = u64_load_relaxed(&board->callers.dropped) + stats->live;
+	/* To read an entry that no queue has used would allocate memory of the process. */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(board, i, ret_reading);
-	sort_queues(ret_reading);
-	read_inbox(board, ret_reading);
-	read_owner(&board->owner, ret_reading);
-	read_deliveries(board, ret_reading);
-	ret_reading->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
-	ended += u64_load_relaxed(&board->callers.dropped) + ret_reading->live;
-	ret_reading->cancelled = reading_more(ret_reading->armed, ended);
+	qsort(ret_reading->queues, ret_reading->queues_listed, sizeof(ret_reading->queues[0]),
+	      compare_queues);
+	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
+		const struct board_lane *lane = &board->lanes[i];
+		uint64_t head = u64_load_relaxed(&lane->head);
+		uint64_t drained = u64_load_relaxed(&lane->drained);
+
+		ret_reading->inbox += reading_more(u64_load_relaxed(&lane->tail), head);
+		ret_reading->inbox += reading_more(u64_load_relaxed(&lane->spilled), drained);
+	}
+	stats->sleeper = (uint32_t)u64_load_relaxed(&board->owner.sleeper);
+	read_histogram(board->owner.lateness, stats->lateness);
+	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
+		read_histogram(board->deliveries[cpu].lateness, stats->delivery_lateness);
+	stats->cancelled = reading_more(stats->armed, ended);
+	if (owner > 0 && owner <= INT_MAX && !thread_look(proc, (int)owner, &ret_reading->owner))
+		ret_reading->owner.tid = 0;
 }
 
-const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index)
-{
-	for (uint32_t i = 0; i < reading->queue_count && i < READING_QUEUES_MAX; i++)
-		if (reading->queues[i].index == index)
-			return &reading->queues[i];
-	return NULL;
-}
+/* ---- comparing readings ---- */
 
 /* Returns the character of the rhythm for the latest event of this interval. */
-static char rhythm_of(const struct reading *now, const struct reading *before)
+static char rhythm_of(const struct reading *now)
 {
-	static const struct {
-		uint64_t below_ns;
-		char character;
-	} steps[] = { { UINT64_C(1) << 20, '.' },
-		      { UINT64_C(1) << 24, ':' },
-		      { UINT64_C(1) << 27, '+' },
-		      { UINT64_C(1) << 30, '#' } };
-	uint64_t told = lateness_between(now->lateness, before->lateness).max_below_ns;
-	uint64_t taken =
-		lateness_between(now->delivery_lateness, before->delivery_lateness).max_below_ns;
-	uint64_t latest = u64_max(u64_max(told, taken), now->overdue_ns);
+	static const unsigned bits[] = { 20, 24, 27, 30 };
+	uint64_t told = lateness_of(now, TOLD_LATE, LATELY).below_ns[LATEST];
+	uint64_t taken = lateness_of(now, TAKEN_LATE, LATELY).below_ns[LATEST];
+	uint64_t waits_ns = u64_max(now->overdue_ns, now->stats.untaken_ns);
+	uint64_t latest = u64_max(u64_max(told, taken), waits_ns);
+	unsigned step = 0;
 
-	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++)
-		latest = u64_max(latest, now->queues[i].untaken_ns);
 	if (latest == 0)
 		return ' ';
-	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (latest <= steps[i].below_ns)
-			return steps[i].character;
-	return '@';
+	while (step < 4 && latest > UINT64_C(1) << bits[step])
+		step++;
+	return ".:+#@"[step];
 }
 
-void reading_follow(struct reading *now, const struct reading *before)
+static void queue_follow(struct queue_reading *now, const struct queue_reading *before)
 {
-	size_t length = strlen(before->rhythm), drop = length == READING_RHYTHM;
-
-	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
-	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++) {
-		struct queue_reading *queue = &now->queues[i];
-		const struct queue_reading *earlier = reading_queue(before, queue->index);
-
-		if (earlier && queue->waiting > earlier->waiting)
-			queue->grew = earlier->grew + 1;
-	}
-	memcpy(now->rhythm, before->rhythm + drop, length - drop);
-	now->rhythm[length - drop] = rhythm_of(now, before);
-	now->rhythm[length - drop + 1] = 0;
+	now->delivered_before = before->delivered;
+	now->grew = now->waiting > before->waiting ? before->grew + 1 : 0;
 }
+
+/* Finds the reading before of the same hub among `earlier`, and continues what that has noted. */
+static void reading_follow(struct reading *now, const struct reading *earlier, unsigned count)
+{
+	const struct reading *before = NULL;
+	size_t length, drop;
+
+	for (unsigned i = 0; i < count && !before; i++)
+		before = earlier[i].about.serial == now->about.serial ? &earlier[i] : NULL;
+	now->before = before;
+	if (!before)
+		return;
+	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
+	for (uint32_t i = 0; i < now->queues_listed; i++)
+		for (uint32_t j = 0; j < before->queues_listed; j++)
+			if (before->queues[j].index == now->queues[i].index)
+				queue_follow(&now->queues[i], &before->queues[j]);
+	length = strlen(before->rhythm);
+	drop = length == READING_RHYTHM;
+	memcpy(now->rhythm, before->rhythm + drop, length - drop);
+	now->rhythm[length - drop] = rhythm_of(now);
+}
+
+/* ---- lateness ---- */
 
 uint64_t lateness_below_ns(unsigned bucket)
 {
 	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
 }
 
-/* Returns the upper bound of the first bucket at which the sum of events reaches `wanted`. */
-static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t wanted)
+struct lateness lateness_of(const struct reading *reading, enum late late, enum period period)
 {
-	uint64_t seen = 0;
-
-	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		seen += lateness->buckets[i];
-		if (seen >= wanted && seen > 0)
-			return lateness_below_ns(i);
-	}
-	return 0;
-}
-
-struct lateness lateness_between(const uint64_t *now, const uint64_t *before)
-{
+	const struct timerhub_stats *now = &reading->stats;
+	const struct timerhub_stats *then = reading->before ? &reading->before->stats : now;
+	const uint64_t *buckets = late == TOLD_LATE ? now->lateness : now->delivery_lateness;
+	const uint64_t *before = late == TOLD_LATE ? then->lateness : then->delivery_lateness;
 	struct lateness lateness = { .count = 0 };
+	uint64_t seen = 0, wanted[BOUNDS];
 
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		lateness.buckets[i] = reading_more(now[i], before ? before[i] : 0);
+		lateness.buckets[i] = reading_more(buckets[i], period == LATELY ? before[i] : 0);
 		lateness.count += lateness.buckets[i];
 	}
-	lateness.p50_below_ns = lateness_quantile_ns(&lateness, (lateness.count + 1) / 2);
-	lateness.p99_below_ns =
-		lateness_quantile_ns(&lateness, lateness.count - lateness.count / 100);
-	lateness.max_below_ns = lateness_quantile_ns(&lateness, lateness.count);
+	wanted[P50] = (lateness.count + 1) / 2;
+	wanted[P99] = lateness.count - lateness.count / 100;
+	wanted[LATEST] = lateness.count;
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
+		seen += lateness.buckets[i];
+		for (unsigned bound = 0; bound < BOUNDS && seen > 0; bound++)
+			if (lateness.below_ns[bound] == 0 && seen >= wanted[bound])
+				lateness.below_ns[bound] = lateness_below_ns(i);
+	}
 	return lateness;
 }
 
-const char *clock_name(uint32_t clock, bool manual)
+const char *clock_name(const struct board_header *about)
 {
 	static const char *const names[] = { "monotonic", "boottime", "realtime" };
 
-	if (manual)
+	if (about->manual != 0)
 		return "manual";
-	return clock < sizeof(names) / sizeof(names[0]) ? names[clock] : "unknown";
+	return about->clock < sizeof(names) / sizeof(names[0]) ? names[about->clock] : "unknown";
 }
 
-const char *sleeper_name(uint64_t sleeper)
+const char *sleeper_name(uint32_t sleeper)
 {
-	switch (sleeper) {
-	case TIMERHUB_SLEEPER_AUTO:
-		return "none";
-	case TIMERHUB_SLEEPER_URING:
-		return "io_uring";
-	case TIMERHUB_SLEEPER_POLL:
-		return "ppoll";
-	default:
-		return "unknown";
+	static const char *const names[] = {
+		[TIMERHUB_SLEEPER_AUTO] = "none",
+		[TIMERHUB_SLEEPER_URING] = "io_uring",
+		[TIMERHUB_SLEEPER_POLL] = "ppoll",
+	};
+
+	return sleeper < sizeof(names) / sizeof(names[0]) ? names[sleeper] : "unknown";
+}
+
+/* ---- the watch ---- */
+
+int watch_open(struct watch *watch, pid_t pid)
+{
+	watch->now = watch->readings[0];
+	watch->earlier = watch->readings[1];
+	watch->running = &watch->runnings[0];
+	watch->earlier_running = &watch->runnings[1];
+	if (target_open(&watch->target, pid) < 0)
+		return -1;
+	watch->names = function_names_open(watch->target.proc);
+	return watch_read(watch);
+}
+
+int watch_read(struct watch *watch)
+{
+	struct reading *now = watch->earlier;
+	struct runnings *running = watch->earlier_running;
+	unsigned earlier_count = watch->count;
+
+	if (target_refresh(&watch->target) < 0)
+		return -1;
+	watch->earlier = watch->now;
+	watch->now = now;
+	watch->count = watch->target.hub_count;
+	for (unsigned i = 0; i < watch->count; i++) {
+		reading_take(watch->target.proc, &watch->target.hubs[i], &now[i]);
+		reading_follow(&now[i], watch->earlier, earlier_count);
 	}
+	watch->earlier_running = watch->running;
+	watch->running = running;
+	runnings_take(running, watch->earlier_running, &watch->target);
+	for (unsigned i = 0; i < running->count; i++)
+		running->rows[i].function = function_name(watch->names, running->rows[i].cell.fn);
+	return 0;
 }

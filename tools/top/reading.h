@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reading has the numbers of a hub's board at one instant. The functions compare two readings of
- * a hub.
+ * A reading has what the board of a hub or a loop said at one moment. Here it is also compared with
+ * the reading before, and the counters have the names under which all outputs show them.
  */
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
-#include "base/counter_board.h"
-#include "thread.h"
+#include <metrics/openmetrics.h>
 
-/* largest number of queues that a reading lists; the sums of a reading count all queues */
-#define READING_QUEUES_MAX 64
+#include "target.h"
 
-/* how many readings the line of the latest ones has */
-#define READING_RHYTHM 60
-
-/* something that grew in so many readings, one after the other, is marked */
-#define READING_GREW 3
+#define READING_QUEUES_MAX 64 /* how many queues a reading lists; its sums count all of them */
+#define READING_RHYTHM 60     /* how many readings the line of the latest ones has */
+#define READING_GREW 3        /* what grew in so many readings, one after the other, is marked */
 
 struct queue_reading {
 	uint32_t index;
 	int fd;
-	uint64_t delivered;
+	uint64_t delivered, delivered_before; /* at this reading, and at the one before */
 	uint64_t overruns;
 	uint64_t waiting;    /* number of handles in the outbox; withdrawn expiries count too */
 	uint64_t address;    /* of the queue in the process */
@@ -29,81 +25,90 @@ struct queue_reading {
 	unsigned grew;       /* in how many readings in a row `waiting` has grown */
 };
 
-/*
- * The counters of a hub since the hub was opened. Counters that struct timerhub_stats contains have
- * the same name in both structs.
- */
 struct reading {
-	uint64_t at_ns; /* time of the reading by CLOCK_MONOTONIC */
-	uint64_t armed, refiled, cancelled, expired, delivered, overruns;
-	uint64_t live, live_max;
-	uint64_t inbox, inbox_max;
-	uint64_t outbox; /* number of waiting handles in the outboxes of all queues */
-	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
-	uint64_t sleeper;
-	uint64_t slow_callbacks, slow_sum_ns, untaken_ns;
-	/* of a loop; beside them `lateness` */
-	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused;
+	const struct reading *before; /* the reading before of the same hub or loop, or NULL */
+	struct board_header about;
+	uint64_t at_ns;    /* time of the reading by CLOCK_MONOTONIC */
+	uint64_t clock_ns; /* and on the clock of the hub or loop; 0: it is not known */
+	/* of a loop only `lateness`, `slow_callbacks` and `slow_sum_ns` */
+	struct timerhub_stats stats;
+	uint64_t inbox; /* changes that the owner of a hub has not read */
+	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused; /* of a loop */
 	uint64_t address;    /* of the loop in the process */
 	uint64_t overdue_ns; /* for how long the loop has been due; 0: it is not */
-	uint64_t lateness[BOARD_LATENESS_BUCKETS];
-	uint64_t delivery_lateness[BOARD_LATENESS_BUCKETS];
 	unsigned slow_count; /* number of functions whose callbacks were slow */
 	struct slow_reading slow[SLOW_FUNCTIONS];
-	uint64_t clock_ns;   /* time of the reading on the clock of the hub or loop; 0: not known */
 	struct thread owner; /* the hub's owner thread; tid 0: it is not known */
-	uint32_t queue_count;                            /* number of open queues */
-	struct queue_reading queues[READING_QUEUES_MAX]; /* those in which most waits come first */
+	/* how many queues are open, and how many of them are here: those in which most waits */
+	uint32_t queue_count, queues_listed;
+	struct queue_reading queues[READING_QUEUES_MAX];
 	/* from here on: what the readings before tell, see reading_follow() */
 	unsigned inbox_grew;
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
 
-/* `clock_ns` is the time on the clock of the hub or loop, read just before; 0: it is not known. */
-void reading_take(const struct board *board, uint64_t clock_ns, struct reading *ret_reading);
-
-/* Compares a reading with the one before, and continues what that has noted. */
-void reading_follow(struct reading *now, const struct reading *before);
-
-/* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
-const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
-
-/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
-uint64_t reading_clock_ns(void);
-
-/*
- * Returns `now` minus `before`, or 0 if the difference is negative. Threads change the counters
- * during a reading. Therefore a computed counter may decrease.
- */
-uint64_t reading_more(uint64_t now, uint64_t before);
-
 /* Returns the increase of a counter per second. The two readings are elapsed_ns apart. */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
-/*
- * The distribution of the lateness of events, with upper bounds in ns. Each bound is the result of
- * lateness_below_ns() for a bucket of the histogram.
- */
+/* ---- counters ---- */
+
+struct counter {
+	const char *name; /* in JSON */
+	size_t at;        /* where struct reading has it */
+	size_t from;      /* where struct board has it; SIZE_MAX: it is computed */
+	const char *row;  /* name on a page, which shows its rate as well; NULL: on no page */
+	/* its metrics; without a name if it has none, or has those of timerhub_stats_metrics(3) */
+	struct metrics_family family;
+};
+
+/* Returns the counters of a hub or a loop. The last one is followed by one without a name. */
+const struct counter *counters_of(enum board_kind kind);
+uint64_t counter_value(const struct counter *counter, const struct reading *reading);
+
+/* ---- lateness ---- */
+
+enum late { TOLD_LATE, TAKEN_LATE }; /* of a loop, whose thread is told nothing: TOLD_LATE */
+enum period { LATELY, SINCE_OPEN };  /* lately: since the reading before */
+enum bound { P50, P99, LATEST, BOUNDS };
+
 struct lateness {
 	uint64_t count;
-	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* the bounds are 0 if count is 0 */
+	uint64_t below_ns[BOUNDS]; /* percentiles and maximum, as upper bounds; 0 if count is 0 */
 	uint64_t buckets[BOARD_LATENESS_BUCKETS];
 };
 
-/*
- * Returns the lateness of the events between two readings of a histogram. If `before` is NULL,
- * returns the lateness of all events of the hub.
- */
-struct lateness lateness_between(const uint64_t *now, const uint64_t *before);
+/* Returns how late events were. Lately there are none if there is no reading before. */
+struct lateness lateness_of(const struct reading *reading, enum late late, enum period period);
 
-/*
- * Returns the exclusive upper bound of a histogram's bucket, or UINT64_MAX if the bucket has no
- * bound.
- */
+/* Returns the exclusive upper bound of a bucket, or UINT64_MAX if the bucket has none. */
 uint64_t lateness_below_ns(unsigned bucket);
 
 /* Return the names of a clock and of a sleeper for the output. */
-const char *clock_name(uint32_t clock, bool manual);
-const char *sleeper_name(uint64_t sleeper);
+const char *clock_name(const struct board_header *about);
+const char *sleeper_name(uint32_t sleeper);
+
+/* ---- the watch, which reads a process again and again ---- */
+
+struct watch {
+	struct target target;
+	unsigned count;                /* number of latest readings, one of each hub and loop */
+	struct reading *now, *earlier; /* the latest readings, and those before */
+	struct runnings *running, *earlier_running;
+	struct function_names *names;
+	struct reading readings[2][TARGET_HUBS_MAX];
+	struct runnings runnings[2];
+};
+
+/*
+ * Opens the process `pid` and reads its hubs for the first time. All of *watch must be 0. Returns
+ * 0, or -1 with the reason in target.refusal. Close the names and the target after both.
+ */
+int watch_open(struct watch *watch, pid_t pid);
+
+/*
+ * Finds new hubs, forgets closed ones, and reads all. Returns -1 if none is left, with the reason
+ * in target.refusal.
+ */
+int watch_read(struct watch *watch);
 
 #endif

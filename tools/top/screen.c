@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the live view of timerhub-top on a terminal. See screen.h. The tool's only thread waits for
- * keys, at most until the next reading is due. Text that does not fit the terminal is cut off at
- * the right and at the bottom. The last row always lists the keys.
+ * Shows the live view of timerhub-top on a terminal. See outputs.h. The tool's only thread waits
+ * for keys, at most until the next reading is due. Text that does not fit the terminal is cut off
+ * at the right and at the bottom. The last row always lists the keys.
  */
-#include "screen.h"
-
 #include <console.h>
 #include <curses.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "pages.h"
+#include "base/clock.h"
+#include "outputs.h"
 
 #define KEY_ESCAPE 27
-
-/* the colour pair of what is marked */
-#define MARKED_COLOURS 1
-
-enum view { VIEW_ONE, VIEW_OVERVIEW, VIEW_WHO };
+#define MARKED_COLOURS 1 /* the colour pair of what is marked */
 
 struct screen {
 	struct watch *watch;
@@ -34,61 +28,23 @@ struct screen {
 /* Returns the present index of the shown hub, or 0 if the shown hub is closed. */
 static unsigned screen_index(struct screen *screen)
 {
-	const struct target *target = &screen->watch->target;
-
-	for (unsigned i = 0; i < target->hub_count; i++)
-		if (target->hubs[i].about.serial == screen->serial)
-			return i;
-	screen->serial = target->hubs[0].about.serial;
-	return 0;
-}
-
-static void screen_turn(struct screen *screen, unsigned by)
-{
-	const struct target *target = &screen->watch->target;
-
-	screen->serial = target->hubs[(screen_index(screen) + by) % target->hub_count].about.serial;
-}
-
-static void screen_fill(struct screen *screen, struct page *page)
-{
 	const struct watch *watch = screen->watch;
-	unsigned index = screen_index(screen);
 
-	if (screen->view == VIEW_OVERVIEW)
-		overview_fill(page, watch);
-	else if (screen->view == VIEW_WHO)
-		who_fill(page, watch);
-	else if (hub_is_loop(&watch->target.hubs[index]))
-		loop_page_fill(page, watch, index);
-	else
-		hub_page_fill(page, watch, index);
-}
-
-static void screen_draw_keys(const struct screen *screen)
-{
-	unsigned hub_count = screen->watch->target.hub_count;
-	char keys[PAGE_COLUMNS_MAX + 1];
-
-	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s%s  every %.3g s %s",
-	               screen->paused ? "go on" : "pause", hub_count > 1 ? "  tab next hub" : "",
-	               hub_count > 1 ? "  o overview" : "", (double)screen->interval_ns / 1e9,
-	               screen->paused ? "(paused)" : "");
-	(void)attrset(A_REVERSE);
-	/*
-	 * The last column of the last row stays empty, because a character there makes some
-	 * terminals scroll.
-	 */
-	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
-	(void)attrset(A_NORMAL);
+	for (unsigned i = 0; i < watch->count; i++)
+		if (watch->now[i].about.serial == screen->serial)
+			return i;
+	screen->serial = watch->now[0].about.serial;
+	return 0;
 }
 
 static void screen_draw(struct screen *screen)
 {
 	struct page page = { .columns = (unsigned)COLS,
 		             .rows = LINES > 1 ? (unsigned)LINES - 1 : 1 };
+	bool has_others = screen->watch->count > 1;
+	char keys[PAGE_COLUMNS_MAX + 1];
 
-	screen_fill(screen, &page);
+	page_fill(&page, screen->watch, screen->view, screen_index(screen));
 	(void)erase();
 	for (int i = 0; i < LINES - 1 && i < (int)page.count; i++) {
 		(void)attrset(i == 0 || page.marked[i] ? A_BOLD : A_NORMAL);
@@ -96,64 +52,48 @@ static void screen_draw(struct screen *screen)
 			(void)attron(COLOR_PAIR(MARKED_COLOURS));
 		(void)mvaddnstr(i, 0, page.lines[i], COLS);
 	}
-	screen_draw_keys(screen);
+	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s  every %.3g s %s",
+	               screen->paused ? "go on" : "pause",
+	               has_others ? "  tab next hub  o overview" : "",
+	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
+	(void)attrset(A_REVERSE);
+	/* A character in the last column of the last row makes some terminals scroll. */
+	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
+	(void)attrset(A_NORMAL);
 	(void)refresh();
 }
 
 static void screen_key(struct screen *screen, int key)
 {
-	switch (key) {
-	case 'q':
-	case 'Q':
-	case KEY_ESCAPE:
+	enum view view = key == 'o' ? VIEW_OVERVIEW : VIEW_WHO;
+	const struct watch *watch = screen->watch;
+	unsigned index = screen_index(screen), last = watch->count - 1;
+
+	if (key == 'q' || key == 'Q' || key == KEY_ESCAPE)
 		screen->quit = true;
-		break;
-	case ' ':
+	else if (key == ' ')
 		screen->paused = !screen->paused;
-		break;
-	case 'o':
-		screen->view = screen->view == VIEW_OVERVIEW ? VIEW_ONE : VIEW_OVERVIEW;
-		break;
-	case 'w':
-		screen->view = screen->view == VIEW_WHO ? VIEW_ONE : VIEW_WHO;
-		break;
-	case '\t':
-	case 'n':
-	case KEY_RIGHT:
-		screen_turn(screen, 1);
-		break;
-	case KEY_BTAB:
-	case 'p':
-	case KEY_LEFT:
-		screen_turn(screen, screen->watch->target.hub_count - 1);
-		break;
-	default: /* KEY_RESIZE and unknown keys only draw the page again. */
-		break;
-	}
-}
-
-/* Wait for a key, at most until the next reading is due, and handle the key. */
-static void screen_wait(struct screen *screen)
-{
-	uint64_t left_ns = reading_more(screen->next_ns, reading_clock_ns());
-	int key;
-
-	timeout((int)((left_ns + 999999) / 1000000));
-	key = getch();
-	if (key != ERR)
-		screen_key(screen, key);
+	else if (key == 'o' || key == 'w')
+		screen->view = screen->view == view ? VIEW_ONE : view;
+	else if (key == '\t' || key == 'n' || key == KEY_RIGHT)
+		screen->serial = watch->now[index < last ? index + 1 : 0].about.serial;
+	else if (key == KEY_BTAB || key == 'p' || key == KEY_LEFT)
+		screen->serial = watch->now[index > 0 ? index - 1 : last].about.serial;
 }
 
 static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 {
 	while (!screen->quit && !*stop) {
+		uint64_t left_ns = reading_more(screen->next_ns, clock_monotonic_ns());
+
 		screen_draw(screen);
-		screen_wait(screen);
-		if (reading_clock_ns() < screen->next_ns)
+		timeout((int)((left_ns + 999999) / 1000000));
+		screen_key(screen, getch());
+		if (clock_monotonic_ns() < screen->next_ns)
 			continue;
-		screen->next_ns = reading_clock_ns() + screen->interval_ns;
+		screen->next_ns = clock_monotonic_ns() + screen->interval_ns;
 		/* A paused view makes no readings, but ends when no hub is left. */
-		if (screen->paused ? target_check(&screen->watch->target) < 0
+		if (screen->paused ? target_refresh(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
 			return -1;
 	}
@@ -165,8 +105,8 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 	struct screen screen = {
 		.watch = watch,
 		.interval_ns = interval_ns,
-		.next_ns = reading_clock_ns() + interval_ns,
-		.serial = watch->target.hubs[0].about.serial,
+		.next_ns = clock_monotonic_ns() + interval_ns,
+		.serial = watch->now[0].about.serial,
 	};
 	/* If the terminal is unknown, newterm() returns NULL, but initscr() would exit. */
 	SCREEN *terminal = newterm(NULL, stdout, stdin);

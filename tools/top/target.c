@@ -10,58 +10,30 @@
 #include "target.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#ifndef F_SEAL_SHRINK
-#define F_SEAL_SHRINK 2
-#endif
+#include "base/clock.h"
 
-/*
- * the flag in /proc/PID/stat of a process that is ending, PF_EXITING in the kernel's
- * include/linux/sched.h
- */
+/* the flag in /proc/PID/stat of a process that is ending; it is PF_EXITING of the kernel */
 #define FLAG_EXITING 4u
+
+/* time between two searches for new hubs, each of which reads all descriptors of the process */
+#define FIND_EVERY_NS (3 * NS_PER_S)
 
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
-/* The result of the check of one descriptor in /proc/PID/fd. */
-enum verdict {
-	VERDICT_HUB,     /* the board of a hub that the tool can watch */
-	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
-	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
-	VERDICT_FOREIGN, /* a memfd that has a board's name but is no board */
-	VERDICT_VERSION, /* the board of another version of timerhub */
-	VERDICTS
-};
+/* ---- files of /proc ---- */
 
-static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, const char *format,
-                                                        ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void)vsnprintf(target->refusal, sizeof(target->refusal), format, arguments);
-	va_end(arguments);
-	return -1;
-}
-
-/*
- * Replace each character that is not printable ASCII. Control characters must not reach a terminal
- * or a script.
- */
-static void make_printable(char *text, size_t bytes)
+void make_printable(char *text, size_t bytes)
 {
 	text[bytes - 1] = 0;
 	for (char *c = text; *c; c++)
@@ -69,19 +41,50 @@ static void make_printable(char *text, size_t bytes)
 			*c = '?';
 }
 
-/* Reads the beginning of a file in /proc/PID. Returns false if the file cannot be read. */
-static bool proc_read(const struct target *target, const char *name, char *text, size_t bytes)
+bool proc_read(int folder, const char *path, char *text, size_t bytes)
 {
-	int fd = openat(target->proc, name, O_RDONLY | O_CLOEXEC);
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
 
 	if (fd >= 0)
 		(void)close(fd);
-	if (length < 0)
-		return false;
-	text[length] = 0;
-	return true;
+	text[length < 0 ? 0 : length] = 0;
+	return length > 0;
 }
+
+DIR *proc_folder(int folder, const char *path)
+{
+	int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *opened = fd < 0 ? NULL : fdopendir(fd);
+	int error = errno;
+
+	if (!opened && fd >= 0)
+		(void)close(fd);
+	errno = error;
+	return opened;
+}
+
+uint32_t proc_inner_number(const char *status, const char *name, uint32_t without)
+{
+	const char *line = strstr(status, name), *number;
+
+	if (!line)
+		return without;
+	number = line + 1 + strcspn(line + 1, "\n");
+	while (isdigit((unsigned char)number[-1]))
+		number--;
+	return (uint32_t)strtoul(number, NULL, 10);
+}
+
+/* ---- the target ---- */
+
+/* reasons why there is no hub to watch */
+static const char no_hub[] = "has no hub opened with TIMERHUB_OBSERVABLE,"
+			     " and no loop with TIMERHUB_LOOP_OBSERVABLE";
+static const char foreign[] = "has a memfd named " BOARD_NAME " that is not a hub's board";
+
+/* Stores the reason, and is -1. */
+#define REFUSE(target, ...) (snprintf((target)->refusal, TARGET_TEXT_BYTES, __VA_ARGS__), -1)
 
 /*
  * An ended process stays in /proc until its parent waits for it. When a process ends, the kernel
@@ -94,7 +97,7 @@ bool target_alive(const struct target *target)
 	unsigned flags;
 	char state;
 
-	if (!proc_read(target, "stat", stat, sizeof(stat)))
+	if (!proc_read(target->proc, "stat", stat, sizeof(stat)))
 		return false;
 	after_name = strrchr(stat, ')'); /* the process's name may contain a ')' */
 	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
@@ -102,62 +105,13 @@ bool target_alive(const struct target *target)
 	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
 }
 
-/*
- * Returns the PID of the watched process in its innermost PID namespace. The process writes this
- * PID into its boards.
- */
-static uint32_t target_own_pid(const struct target *target)
-{
-	char status[4096];
-	const char *line, *number, *end;
-
-	if (!proc_read(target, "status", status, sizeof(status)))
-		return 0;
-	line = strstr(status, "\nNStgid:");
-	if (!line) /* Linux before 4.1 has no line NStgid */
-		return (uint32_t)target->pid;
-	end = line + 1 + strcspn(line + 1, "\n");
-	number = end;
-	while (number > line && isdigit((unsigned char)number[-1]))
-		number--;
-	return (uint32_t)strtoul(number, NULL, 10);
-}
-
-/* Returns whether the process exists, and /proc may hide its folder (hidepid in proc(5)). */
-static bool is_of_another_user(pid_t pid)
-{
-	return kill(pid, 0) < 0 && errno == EPERM;
-}
-
-int target_open(struct target *target, pid_t pid)
-{
-	char path[32];
-
-	memset(target, 0, sizeof(*target));
-	target->pid = pid;
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
-		return refuse(target, "%s: %s", path, strerror(errno));
-	if (!proc_read(target, "comm", target->command, sizeof(target->command)) &&
-	    is_of_another_user(pid))
-		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
-	if (target->proc < 0)
-		return refuse(target, "there is no process %d", (int)pid);
-	target->command[strcspn(target->command, "\n")] = 0;
-	make_printable(target->command, sizeof(target->command));
-	return target_find_hubs(target);
-}
-
 uint64_t hub_clock_ns(const struct hub *hub)
 {
 	static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME };
-	struct timespec now;
 
 	if (hub->about.manual != 0 || hub->about.clock >= sizeof(clocks) / sizeof(clocks[0]))
 		return 0;
-	(void)clock_gettime(clocks[hub->about.clock], &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return clock_read_ns(clocks[hub->about.clock]);
 }
 
 static void hub_forget(struct hub *hub)
@@ -175,30 +129,33 @@ void target_close(struct target *target)
 	target->proc = -1;
 }
 
-/* Check whether the memory behind `fd` can be read as a board. Copy its header to `about`. */
-static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header *about)
+/*
+ * Copies the header of the board behind `fd`. Returns NULL, or the reason why the memory must not
+ * be read as the board of this process.
+ */
+static const char *board_refused(int fd, uint32_t own_pid, struct board_header *about)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
 
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &stat) < 0)
-		return VERDICT_FOREIGN;
+		return foreign;
 	memset(about, 0, sizeof(*about));
 	if (pread(fd, about, sizeof(*about), 0) < (ssize_t)offsetof(struct board_header, pid) ||
 	    about->magic != BOARD_MAGIC)
-		return VERDICT_FOREIGN;
+		return foreign;
 	/*
 	 * Boards of one version have one layout. The sizes show that the other program's compiler
 	 * laid out the structs like the tool's compiler.
 	 */
 	if (about->version != BOARD_VERSION || about->header_bytes != sizeof(*about) ||
 	    about->board_bytes != sizeof(struct board))
-		return VERDICT_VERSION;
+		return "uses another version of timerhub than this tool";
 	if ((uint64_t)stat.st_size < about->board_bytes)
-		return VERDICT_FOREIGN;
+		return foreign;
 	make_printable(about->thread_name, sizeof(about->thread_name));
 	make_printable(about->library_version, sizeof(about->library_version));
-	return about->pid == own_pid ? VERDICT_HUB : VERDICT_FORKED;
+	return about->pid == own_pid ? NULL : "was forked from the process that opened the hub";
 }
 
 static bool hub_known(const struct target *target, const struct stat *stat)
@@ -209,62 +166,56 @@ static bool hub_known(const struct target *target, const struct stat *stat)
 	return false;
 }
 
-/* Insert the hub into the target's list of hubs, which is sorted by the time of opening. */
-static void target_insert(struct target *target, const struct hub *hub)
-{
-	unsigned place = target->hub_count++;
-
-	for (; place > 0 && target->hubs[place - 1].about.serial > hub->about.serial; place--)
-		target->hubs[place] = target->hubs[place - 1];
-	target->hubs[place] = *hub;
-}
-
-static enum verdict target_add(struct target *target, int fd, int number, uint32_t own_pid)
+/* Returns NULL, or the reason why the descriptor `fd` of a board is not watched. */
+static const char *target_add(struct target *target, int fd, int number, uint32_t own_pid)
 {
 	struct hub hub = { .fd = number };
-	enum verdict verdict;
+	const char *refused;
 	struct stat stat;
+	unsigned place;
 	void *map;
 
 	if (fstat(fd, &stat) < 0 || hub_known(target, &stat) ||
 	    target->hub_count == TARGET_HUBS_MAX)
-		return VERDICT_NOTHING;
-	verdict = board_trusted(fd, own_pid, &hub.about);
-	if (verdict != VERDICT_HUB)
-		return verdict;
+		return NULL;
+	refused = board_refused(fd, own_pid, &hub.about);
+	if (refused)
+		return refused;
 	map = mmap(NULL, sizeof(struct board), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
-		return VERDICT_FOREIGN;
+		return foreign;
 	hub.board = map;
 	hub.inode = stat.st_ino;
 	hub.device = stat.st_dev;
 	if (u32_load_acquire(&hub.board->header.state) != BOARD_OPEN) {
 		hub_forget(&hub);
-		return VERDICT_NOTHING;
+		return NULL;
 	}
-	target_insert(target, &hub);
-	return VERDICT_HUB;
+	for (place = target->hub_count++; place > 0; place--) {
+		if (target->hubs[place - 1].about.serial <= hub.about.serial)
+			break;
+		target->hubs[place] = target->hubs[place - 1];
+	}
+	target->hubs[place] = hub;
+	return NULL;
 }
 
-/*
- * Add the hub of one descriptor in /proc/PID/fd to the target. The process may have closed the
- * descriptor.
- */
-static enum verdict target_look_at(struct target *target, int folder, const char *name,
-                                   uint32_t own_pid)
+/* Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. */
+static const char *target_look_at(struct target *target, int folder, const char *name,
+                                  uint32_t own_pid)
 {
 	char link[sizeof(MEMFD_LINK) + 1] = "";
-	enum verdict verdict;
+	const char *refused;
 	int fd;
 
 	if (readlinkat(folder, name, link, sizeof(link) - 1) < 0 || strcmp(link, MEMFD_LINK) != 0)
-		return VERDICT_NOTHING;
+		return NULL;
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return VERDICT_NOTHING;
-	verdict = target_add(target, fd, atoi(name), own_pid);
+		return NULL;
+	refused = target_add(target, fd, atoi(name), own_pid);
 	(void)close(fd);
-	return verdict;
+	return refused;
 }
 
 static bool hub_there(const struct target *target, const struct hub *hub)
@@ -272,86 +223,85 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	char path[32];
 	struct stat stat;
 
-	/*
-	 * After an exec the process runs another program, and the descriptor may be another file.
-	 */
+	/* After an exec the same number may be that of another file. */
 	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
 	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
 	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&
 	       stat.st_dev == hub->device;
 }
 
-static void target_forget_closed(struct target *target)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < target->hub_count; i++) {
-		if (hub_there(target, &target->hubs[i]))
-			target->hubs[kept++] = target->hubs[i];
-		else
-			hub_forget(&target->hubs[i]);
-	}
-	target->hub_count = kept;
-}
-
-static int target_explain(struct target *target, const bool *found)
+/* Refuses because the process has ended, or if it lives, for this reason. */
+static int refuse_living(struct target *target, const char *reason, const char *more)
 {
 	if (!target_alive(target))
-		return refuse(target, "process %d has ended", (int)target->pid);
-	if (found[VERDICT_VERSION])
-		return refuse(target,
-		              "process %d (%s) uses another version of timerhub than this tool",
-		              (int)target->pid, target->command);
-	if (found[VERDICT_FORKED])
-		return refuse(target,
-		              "process %d (%s) was forked from the process that opened the hub",
-		              (int)target->pid, target->command);
-	if (found[VERDICT_FOREIGN])
-		return refuse(target,
-		              "process %d (%s) has a memfd named " BOARD_NAME
-		              " that is not a hub's board",
-		              (int)target->pid, target->command);
-	return refuse(target,
-	              "process %d (%s) has no hub opened with TIMERHUB_OBSERVABLE,"
-	              " and no loop with TIMERHUB_LOOP_OBSERVABLE",
-	              (int)target->pid, target->command);
+		return REFUSE(target, "process %d has ended", (int)target->pid);
+	return REFUSE(target, "process %d (%s) %s%s", (int)target->pid, target->command, reason,
+	              more);
 }
 
-int target_find_hubs(struct target *target)
+static int find_hubs(struct target *target)
 {
-	bool found[VERDICTS] = { false };
-	uint32_t own_pid = target_own_pid(target);
+	const char *reason = no_hub, *refused;
+	unsigned known = target->hub_count;
+	char status[PROC_STATUS_BYTES];
 	struct dirent *entry;
+	uint32_t own_pid;
 	DIR *folder;
-	int fd;
 
-	target_forget_closed(target);
-	fd = openat(target->proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	folder = fd < 0 ? NULL : fdopendir(fd);
+	/* the PID that the process itself sees, and writes into its boards */
+	(void)proc_read(target->proc, "status", status, sizeof(status));
+	own_pid = proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid);
+	target->found_ns = clock_monotonic_ns();
+	target->hub_count = 0;
+	for (unsigned i = 0; i < known; i++)
+		if (hub_there(target, &target->hubs[i]))
+			target->hubs[target->hub_count++] = target->hubs[i];
+		else
+			hub_forget(&target->hubs[i]);
+	folder = proc_folder(target->proc, "fd");
 	if (!folder) {
 		int error = errno;
 
-		if (fd >= 0)
-			(void)close(fd);
-		if (!target_alive(target))
-			return refuse(target, "process %d has ended", (int)target->pid);
-		return refuse(target, "process %d (%s) may not be looked at: %s", (int)target->pid,
-		              target->command, strerror(error));
+		return refuse_living(target, "may not be looked at: ", strerror(error));
 	}
 	while ((entry = readdir(folder)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			found[target_look_at(target, dirfd(folder), entry->d_name, own_pid)] = true;
+		if (isdigit((unsigned char)entry->d_name[0])) {
+			refused = target_look_at(target, dirfd(folder), entry->d_name, own_pid);
+			reason = refused ? refused : reason;
+		}
 	(void)closedir(folder);
-	return target->hub_count > 0 ? 0 : target_explain(target, found);
+	return target->hub_count > 0 ? 0 : refuse_living(target, reason, "");
 }
 
-int target_check(struct target *target)
+int target_refresh(struct target *target)
 {
 	unsigned there = 0;
 
-	if (!target_alive(target))
-		return refuse(target, "process %d has ended", (int)target->pid);
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
-	return there > 0 && there == target->hub_count ? 0 : target_find_hubs(target);
+	if (there == 0 || there < target->hub_count ||
+	    clock_monotonic_ns() - target->found_ns >= FIND_EVERY_NS)
+		return find_hubs(target);
+	return target_alive(target) ? 0 : refuse_living(target, "", "");
+}
+
+int target_open(struct target *target, pid_t pid)
+{
+	char path[32];
+
+	memset(target, 0, sizeof(*target));
+	target->pid = pid;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
+		return REFUSE(target, "%s: %s", path, strerror(errno));
+	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
+	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
+	    kill(pid, 0) < 0 && errno == EPERM)
+		return REFUSE(target, "process %d may not be looked at: /proc hides it", (int)pid);
+	if (target->proc < 0)
+		return REFUSE(target, "there is no process %d", (int)pid);
+	target->command[strcspn(target->command, "\n")] = 0;
+	make_printable(target->command, sizeof(target->command));
+	return find_hubs(target);
 }

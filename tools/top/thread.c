@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the kernel tells of a thread. See thread.h. A file that may not be read leaves its
- * part of the answer empty: wchan and syscall want more rights than the rest.
+ * Reads what the kernel tells of threads. See target.h. A file that may not be read leaves its part
+ * of the answer empty: wchan and syscall want more rights than the rest.
  */
-#define _GNU_SOURCE
-#include "thread.h"
+#include "target.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +13,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "reading.h"
+#include "base/clock.h"
 
-#define STATUS_BYTES 4096
-#define NS_PER_S UINT64_C(1000000000)
+#define CALL(name)                                                                                 \
+	{                                                                                          \
+		SYS_##name, #name                                                                  \
+	}
 
 /* The system calls in which threads sleep. Others are shown by their numbers. */
 static const struct {
@@ -27,117 +26,59 @@ static const struct {
 	const char *name;
 } sleeping_calls[] = {
 #ifdef SYS_poll
-	{ SYS_poll, "poll" },
-	{ SYS_select, "select" },
-	{ SYS_epoll_wait, "epoll_wait" },
-	{ SYS_open, "open" },
-	{ SYS_pause, "pause" },
+	CALL(poll),           CALL(select),          CALL(epoll_wait),      CALL(open),
+	CALL(pause),
 #endif
-	{ SYS_ppoll, "ppoll" },
-	{ SYS_pselect6, "pselect6" },
-	{ SYS_epoll_pwait, "epoll_pwait" },
-	{ SYS_epoll_pwait2, "epoll_pwait2" },
-	{ SYS_io_uring_enter, "io_uring_enter" },
-	{ SYS_nanosleep, "nanosleep" },
-	{ SYS_clock_nanosleep, "clock_nanosleep" },
-	{ SYS_futex, "futex" },
-	{ SYS_read, "read" },
-	{ SYS_pread64, "pread64" },
-	{ SYS_readv, "readv" },
-	{ SYS_write, "write" },
-	{ SYS_pwrite64, "pwrite64" },
-	{ SYS_writev, "writev" },
-	{ SYS_fsync, "fsync" },
-	{ SYS_fdatasync, "fdatasync" },
-	{ SYS_openat, "openat" },
-	{ SYS_flock, "flock" },
-	{ SYS_fcntl, "fcntl" },
-	{ SYS_ioctl, "ioctl" },
-	{ SYS_connect, "connect" },
-	{ SYS_accept, "accept" },
-	{ SYS_accept4, "accept4" },
-	{ SYS_recvfrom, "recvfrom" },
-	{ SYS_recvmsg, "recvmsg" },
-	{ SYS_sendto, "sendto" },
-	{ SYS_sendmsg, "sendmsg" },
-	{ SYS_wait4, "wait4" },
-	{ SYS_waitid, "waitid" },
-	{ SYS_rt_sigtimedwait, "rt_sigtimedwait" },
-	{ SYS_rt_sigsuspend, "rt_sigsuspend" },
+	CALL(ppoll),          CALL(pselect6),        CALL(epoll_pwait),     CALL(epoll_pwait2),
+	CALL(io_uring_enter), CALL(nanosleep),       CALL(clock_nanosleep), CALL(futex),
+	CALL(read),           CALL(pread64),         CALL(readv),           CALL(write),
+	CALL(pwrite64),       CALL(writev),          CALL(fsync),           CALL(fdatasync),
+	CALL(openat),         CALL(flock),           CALL(fcntl),           CALL(ioctl),
+	CALL(connect),        CALL(accept),          CALL(accept4),         CALL(recvfrom),
+	CALL(recvmsg),        CALL(sendto),          CALL(sendmsg),         CALL(wait4),
+	CALL(waitid),         CALL(rt_sigtimedwait), CALL(rt_sigsuspend)
 };
 
-/* Reads the beginning of task/FOLDER/NAME. Returns false, and stores "", if it cannot be read. */
 static bool task_read(int proc, const char *folder, const char *name, char *text, size_t bytes)
 {
 	char path[64];
-	ssize_t length = -1;
-	int fd;
 
 	(void)snprintf(path, sizeof(path), "task/%.20s/%s", folder, name);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		length = read(fd, text, bytes - 1);
-		(void)close(fd);
-	}
-	text[length < 0 ? 0 : length] = 0;
-	return length > 0;
+	return proc_read(proc, path, text, bytes);
 }
 
-/*
- * Returns whether the process knows the thread task/FOLDER by the number `tid`, and stores the
- * thread's `status`.
- */
-static bool task_is(int proc, const char *folder, int tid, char status[STATUS_BYTES])
+/* Returns whether task/FOLDER is the thread that its process calls `tid`. Stores its `status`. */
+static bool task_is(int proc, const char *folder, int tid, char status[PROC_STATUS_BYTES])
 {
-	const char *line, *number;
-
-	if (!task_read(proc, folder, "status", status, STATUS_BYTES))
-		return false;
-	line = strstr(status, "\nNSpid:");
-	if (!line) /* before Linux 4.1 */
-		return atoi(folder) == tid;
-	number =
-		line + strcspn(line + 1, "\n"); /* the last number is that of the inner namespace */
-	while (isdigit((unsigned char)number[-1]))
-		number--;
-	return atoi(number) == tid;
+	return task_read(proc, folder, "status", status, PROC_STATUS_BYTES) &&
+	       proc_inner_number(status, "\nNSpid:", (uint32_t)atoi(folder)) == (uint32_t)tid;
 }
 
 /* Finds the folder of the thread. In another PID namespace it has another name than `tid`. */
-static bool task_find(int proc, int tid, char folder[24], char status[STATUS_BYTES])
+static bool task_find(int proc, int tid, char folder[24], char status[PROC_STATUS_BYTES])
 {
 	struct dirent *entry;
-	bool found;
+	bool found = false;
 	DIR *tasks;
-	int fd;
 
 	(void)snprintf(folder, 24, "%d", tid);
 	if (task_is(proc, folder, tid, status))
 		return true;
-	fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	tasks = fd < 0 ? NULL : fdopendir(fd);
-	if (!tasks) {
-		if (fd >= 0)
-			(void)close(fd);
-		return false;
-	}
-	for (found = false; !found && (entry = readdir(tasks));) {
+	tasks = proc_folder(proc, "task");
+	while (tasks && !found && (entry = readdir(tasks))) {
 		(void)snprintf(folder, 24, "%.20s", entry->d_name);
 		found = isdigit((unsigned char)*folder) && task_is(proc, folder, tid, status);
 	}
-	(void)closedir(tasks);
+	if (tasks)
+		(void)closedir(tasks);
 	return found;
 }
 
-/* Copies the first line of `text`, in printable ASCII. */
-static void copy_line(char to[THREAD_TEXT_BYTES], const char *text)
+/* Copies the text up to the character `end`, in printable ASCII. */
+static void copy_line(char to[THREAD_TEXT_BYTES], const char *text, const char *end)
 {
-	size_t length = strcspn(text, "\n");
-
-	(void)snprintf(to, THREAD_TEXT_BYTES, "%.*s", (int)length, text);
-	for (; *to; to++)
-		if (*to < ' ' || *to > '~')
-			*to = '?';
+	(void)snprintf(to, THREAD_TEXT_BYTES, "%.*s", (int)strcspn(text, end), text);
+	make_printable(to, THREAD_TEXT_BYTES);
 }
 
 static void read_syscall(const char *text, struct thread *thread)
@@ -157,14 +98,14 @@ static void read_syscall(const char *text, struct thread *thread)
 bool thread_look(int proc, int tid, struct thread *ret_thread)
 {
 	uint64_t user_ticks, system_ticks, ran_ns;
-	char text[1024], folder[24], status[STATUS_BYTES];
+	char text[1024], folder[24], status[PROC_STATUS_BYTES];
 	const char *name_end, *sleeps;
 
 	*ret_thread = (struct thread){ .tid = tid };
 	if (!task_find(proc, tid, folder, status) ||
 	    !task_read(proc, folder, "stat", text, sizeof(text)))
 		return false;
-	ret_thread->at_ns = reading_clock_ns();
+	ret_thread->at_ns = clock_monotonic_ns();
 	name_end = strrchr(text, ')'); /* the name itself may contain a ')' */
 	if (!name_end ||
 	    sscanf(name_end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
@@ -176,7 +117,7 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 	if (sleeps)
 		ret_thread->sleeps = strtoull(strchr(sleeps, ':') + 1, NULL, 10);
 	if (task_read(proc, folder, "comm", text, sizeof(text)))
-		copy_line(ret_thread->name, text);
+		copy_line(ret_thread->name, text, "\n");
 	/* The time in stat is in ticks of 10 ms. A kernel that keeps no exact one says 0 here. */
 	if (task_read(proc, folder, "schedstat", text, sizeof(text)) &&
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &ret_thread->waited_ns) == 2 &&
@@ -184,12 +125,85 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		ret_thread->ran_ns = ran_ns;
 		ret_thread->has_waited_ns = true;
 	}
-	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0) {
-		text[strcspn(text, ".")] =
-			0; /* without what the compiler appends, as .constprop.0 */
-		copy_line(ret_thread->wchan, text);
-	}
+	/* The compiler appends to the name of a function, as .constprop.0. */
+	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0)
+		copy_line(ret_thread->wchan, text, ".");
 	if (task_read(proc, folder, "syscall", text, sizeof(text)))
 		read_syscall(text, ret_thread);
 	return true;
+}
+
+/* ---- which thread does what ---- */
+
+static void take_cell(struct runnings *now, const struct runnings *before,
+                      const struct target *target, const struct hub *hub,
+                      const struct board_cell *cell, uint64_t queue)
+{
+	struct running *row = &now->rows[now->count];
+
+	if (now->count == RUNNING_MAX || !cell_read(cell, &row->cell) ||
+	    row->cell.where > TIMERHUB_IN_CALLBACK)
+		return;
+	row->serial = hub->about.serial;
+	row->queue = queue != 0 ? queue : row->cell.queue;
+	row->for_ns = reading_more(hub_clock_ns(hub), row->cell.since_ns);
+	row->before.tid = 0;
+	for (unsigned i = 0; before && i < before->count; i++)
+		if (before->rows[i].cell.tid == row->cell.tid)
+			row->before = before->rows[i].thread;
+	now->count += thread_look(target->proc, (int)row->cell.tid, &row->thread);
+}
+
+/* Orders threads inside callbacks before others, and then the longest first. */
+static int compare(const void *left, const void *right)
+{
+	const struct running *one = left, *other = right;
+	int in_callback = (other->cell.where == TIMERHUB_IN_CALLBACK) -
+	                  (one->cell.where == TIMERHUB_IN_CALLBACK);
+
+	if (in_callback != 0)
+		return in_callback;
+	if (one->for_ns != other->for_ns)
+		return one->for_ns > other->for_ns ? -1 : 1;
+	return one->cell.tid < other->cell.tid ? -1 : one->cell.tid > other->cell.tid;
+}
+
+void runnings_take(struct runnings *ret_now, const struct runnings *before,
+                   const struct target *target)
+{
+	ret_now->count = 0;
+	for (unsigned i = 0; i < target->hub_count; i++) {
+		const struct hub *hub = &target->hubs[i];
+		const struct board *board = hub->board;
+		uint64_t end = u64_load_relaxed(&board->callers.queues_end);
+
+		if (is_loop(&hub->about)) {
+			take_cell(ret_now, before, target, hub, &board->loop.cell, 0);
+			continue;
+		}
+		for (unsigned cell = 0; cell < BOARD_CELLS_MAX; cell++)
+			take_cell(ret_now, before, target, hub, &board->cells[cell], 0);
+		/* Reading an entry that no queue has used would allocate memory of the process. */
+		for (uint64_t queue = 0; queue < end && queue < BOARD_QUEUES_MAX; queue++)
+			if (u64_load_relaxed(&board->queues[queue].fd_plus_one) != 0)
+				take_cell(ret_now, before, target, hub, &board->queues[queue].loop,
+				          u64_load_relaxed(&board->queues[queue].address));
+	}
+	qsort(ret_now->rows, ret_now->count, sizeof(ret_now->rows[0]), compare);
+}
+
+const struct running *running_at(const struct runnings *runnings, uint64_t address)
+{
+	const struct running *found = NULL;
+
+	for (unsigned i = 0; i < runnings->count && address != 0; i++) {
+		const struct running *row = &runnings->rows[i];
+
+		if (row->queue != address && row->cell.loop != address)
+			continue;
+		if (row->cell.where == TIMERHUB_IN_CALLBACK)
+			return row;
+		found = row; /* the later ones have been there for a shorter time */
+	}
+	return found;
 }
