@@ -171,7 +171,7 @@ class Who(unittest.TestCase):
                              [("callback_blocks", 1)])
             self.assertGreaterEqual(hub["slow"][0]["longest_ns"], 30 * 10**6)
             self.assertEqual(len(hub["blame"]), 1)
-            self.assertRegex(hub["blame"][0], r'^queue 1 of hub 1: 1 wait, none taken for .*: '
+            self.assertRegex(hub["blame"][0], r'^queue 1 of hub 0: 1 wait, none taken for .*: '
                                               r'thread \d+ "queue" in callback_blocks for')
             self.check_text(program)
             self.check_metrics(program, thread["tid"])
@@ -219,7 +219,7 @@ class Who(unittest.TestCase):
                 told = [sentence for line in itertools.islice(tool.stdout, 60)
                         for sentence in json.loads(line)["hubs"][0]["blame"]]
                 self.assertTrue([sentence for sentence in told
-                                 if re.search(f'^hub 1 "owner" {blamed}', sentence)], told)
+                                 if re.search(f'^hub 0 "owner" {blamed}', sentence)], told)
                 self.assertEqual([sentence for sentence in told if "was slow" in sentence] == [],
                                  kind == "handler_blocks", told)
 
@@ -236,7 +236,7 @@ class Who(unittest.TestCase):
                     self.assertTrue(all(len(line) <= columns for line in shown))
                     self.assertRegex(shown[2], r'^\d+ "both" +in callback_blocks')
                     terminal.press("w")
-                    terminal.shows("hub 1 of 3")
+                    terminal.shows("hub 0 (1 of 3)")
 
 
 class Lives(unittest.TestCase):

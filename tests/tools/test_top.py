@@ -104,6 +104,16 @@ class Json(unittest.TestCase):
         self.assertEqual((hub["live"], hub["inbox"], hub["outbox"]), (live, inbox, sum(outbox)))
         self.assertEqual([queue["outbox"] for queue in hub["queues"]], outbox)
 
+    def test_what_lies_ahead(self):
+        """The owner counts what falls due, at most once a second, before it sleeps."""
+        with Hubs() as watched:
+            watched.ok(f"hub t {OBSERVABLE} 500", "queue 0", f"arm 0 0 {30 * 10**9} 7",
+                       f"arm 0 0 {2 * HOUR} 5", "arm 0 0 1100000000 1", "wait 0 0 1")
+            hub = eventually(lambda: once(watched.pid)["hubs"][0].get("ahead", {}).get("within") ==
+                             [[10**6, 0], [10**7, 0], [10**8, 0], [10**9, 0], [10**10, 0],
+                              [6 * 10**10, 7], [6 * 10**11, 0], [HOUR, 0], [None, 5]])
+            self.assertTrue(hub)
+
     def test_counters_of_a_hub_with_a_thread(self):
         with Hubs() as watched:
             watched.ok(f"hub t {OBSERVABLE} 5000", "queue 0")
@@ -151,7 +161,7 @@ class Json(unittest.TestCase):
             self.assertEqual([hub["thread"] for hub in once(watched.pid)["hubs"]], ['thi"r\\d'])
 
     def test_more_queues_than_are_listed(self):
-        with Watched() as watched:
+        with Hubs() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", *["queue 0"] * 70, "arm 0 69 10 3",
                        "advance 0 20")
             hub = once(watched.pid)["hubs"][0]
@@ -225,7 +235,7 @@ class Loops(unittest.TestCase):
                 self.assertEqual(loop[name], value, name)
             self.assertEqual(loop["lateness"]["buckets"], [[1024, 300]])
             page = top("--once", watched.pid).stdout
-            self.assertIn("a loop, clock manual", page)
+            self.assertIn(": clock manual", page)
             self.assertRegex(page, r"callbacks +- +300")
             self.assertRegex(page, r"refused calls +- +2")
             self.assertIn("hub", page)
@@ -542,7 +552,7 @@ class View(unittest.TestCase):
                 terminal.resize(5, 2)
                 eventually(lambda: terminal.fits(5, 2, {-1: " q q"}))
                 terminal.resize(120, 50)
-                terminal.shows("told late", "are not counted", "q quit  w who  space pause")
+                terminal.shows("told late", "are not counted", "q quit  w who  a ahead  space")
                 terminal.press("Space")
                 terminal.shows("(paused)")
                 watched.ok(f"arm 0 0 {HOUR} 1")
@@ -590,18 +600,18 @@ class View(unittest.TestCase):
         with Hubs() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
             with Terminal(TOP, 100, 30, "-i", "0.1", watched.pid) as terminal:
-                terminal.shows('hub 1 of 2: thread "one"', "tab next hub")
+                terminal.shows('(1 of 2): thread "one"', "tab next hub")
                 terminal.press("o")
                 terminal.shows("  1 one ", "  2 two ")
                 terminal.press("o")
                 terminal.press("Tab")
-                terminal.shows('hub 2 of 2: thread "two"')
+                terminal.shows('(2 of 2): thread "two"')
                 terminal.press("Tab")
-                terminal.shows('hub 1 of 2: thread "one"')
+                terminal.shows('(1 of 2): thread "one"')
                 watched.ok(f"hub three {MANUAL | OBSERVABLE} 10")
-                terminal.shows("hub 1 of 3:")
+                terminal.shows("(1 of 3):")
                 watched.ok("close 0")
-                terminal.shows('hub 1 of 2: thread "two"')
+                terminal.shows('(1 of 2): thread "two"')
                 watched.ok("close 1", "close 2")
                 terminal.shows("no hub opened with TIMERHUB_OBSERVABLE", "ended with 1")
 

@@ -109,6 +109,24 @@ static void json_queues(const struct reading *now)
 	json_end(']');
 }
 
+/* Writes how many timers fall due within each time. Nothing if that is not known. */
+static void json_ahead(const struct reading *now)
+{
+	if (now->ahead_at_ns == 0)
+		return;
+	json_begin("ahead", '{');
+	json_number("ago_ns", reading_more(now->clock_ns, now->ahead_at_ns));
+	json_begin("within", '[');
+	for (unsigned i = 0; i + 1 < AHEAD_RANGES; i++) {
+		json_name(NULL);
+		(void)printf("[%" PRIu64 ",%" PRIu64 "]", ahead_within_ns(i), now->ahead[i]);
+	}
+	json_name(NULL);
+	(void)printf("[null,%" PRIu64 "]", now->ahead[AHEAD_RANGES - 1]);
+	json_end(']');
+	json_end('}');
+}
+
 /* Writes what only hubs have, and only if there is a reading before. */
 static void json_lately(const struct reading *now)
 {
@@ -164,6 +182,7 @@ static void json_one(const struct watch *watch, unsigned index)
 		json_number(counter->name, counter_value(counter, now));
 	if (!loop)
 		json_queues(now);
+	json_ahead(now);
 	json_lateness("lateness", now, TOLD_LATE, SINCE_OPEN);
 	if (!loop)
 		json_lateness("delivery_lateness", now, TAKEN_LATE, SINCE_OPEN);

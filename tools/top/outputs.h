@@ -38,12 +38,13 @@ struct number span(uint64_t ns);
 enum view {
 	VIEW_ONE,      /* one hub or loop */
 	VIEW_OVERVIEW, /* a line for each */
+	VIEW_AHEAD,    /* how many timers of one hub or loop fall due within 1 ms to 1 h */
 	VIEW_WHO,      /* the threads that dispatch or turn loops, slow callbacks and the blame */
 };
 
 /*
- * Fills an empty page, of which `columns` and `rows` are set. VIEW_ONE is that of the hub or loop
- * watch->now[index].
+ * Fills an empty page, of which `columns` and `rows` are set. VIEW_ONE and VIEW_AHEAD are those of
+ * the hub or loop watch->now[index].
  */
 void page_fill(struct page *page, const struct watch *watch, enum view view, unsigned index);
 void who_fill(struct page *page, const struct watch *watch);

@@ -20,6 +20,8 @@
 #define HISTOGRAM_ROWS_MIN 4
 #define BAR_COLUMNS 9
 
+static const char full_bar[] = "#########"; /* BAR_COLUMNS of them */
+
 /* explains the characters of a rhythm, see reading.c */
 static const char legend[] =
 	"latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later";
@@ -151,7 +153,6 @@ static uint64_t fold(uint64_t *buckets, unsigned first, unsigned last)
 
 static void page_histogram(struct page *page, struct lateness told, struct lateness taken)
 {
-	static const char full[] = "#########"; /* BAR_COLUMNS of them */
 	unsigned first = BOARD_LATENESS_BUCKETS - 1, last = 0, rows = HISTOGRAM_ROWS;
 	uint64_t told_most, taken_most;
 
@@ -170,8 +171,8 @@ static void page_histogram(struct page *page, struct lateness told, struct laten
 	taken_most = fold(taken.buckets, first, last);
 	for (unsigned i = first; i <= last; i++)
 		page_add(page, "< %8s  %-*.*s  %.*s", span(lateness_below_ns(i)).text, BAR_COLUMNS,
-		         bar(told.buckets[i], told_most), full, bar(taken.buckets[i], taken_most),
-		         full);
+		         bar(told.buckets[i], told_most), full_bar,
+		         bar(taken.buckets[i], taken_most), full_bar);
 }
 
 static void page_lateness(struct page *page, const struct reading *now)
@@ -203,14 +204,15 @@ static void page_head(struct page *page, const struct watch *watch, unsigned ind
 	(void)snprintf(open.text, sizeof(open.text), "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
 	               seconds / 3600, seconds / 60 % 60, seconds % 60);
 	if (is_loop(&now->about)) {
-		page_add(page, "process %d (%s), %u of %u: a loop, clock %s",
-		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
-		         clock_name(about));
+		page_add(page, "process %d (%s), loop %" PRIu64 " (%u of %u): clock %s",
+		         (int)watch->target.pid, watch->target.command, about->serial, index + 1,
+		         watch->count, clock_name(about));
 		page_add(page, "library %s, open for %s", about->library_version, open.text);
 	} else {
-		page_add(page, "process %d (%s), hub %u of %u: thread \"%s\", clock %s",
-		         (int)watch->target.pid, watch->target.command, index + 1, watch->count,
-		         about->thread_name, clock_name(about));
+		page_add(page,
+		         "process %d (%s), hub %" PRIu64 " (%u of %u): thread \"%s\", clock %s",
+		         (int)watch->target.pid, watch->target.command, about->serial, index + 1,
+		         watch->count, about->thread_name, clock_name(about));
 		page_add(page, "sleeper %s, library %s, open for %s, queues %" PRIu32,
 		         sleeper_name(now->stats.sleeper), about->library_version, open.text,
 		         now->queue_count);
@@ -327,12 +329,38 @@ static void overview_fill(struct page *page, const struct watch *watch)
 	page_add(page, "%s", legend);
 }
 
+/* Shows how many timers fall due within each time, as the schedule was when it was last read. */
+static void ahead_fill(struct page *page, const struct watch *watch, unsigned index)
+{
+	const struct reading *now = &watch->now[index];
+	uint64_t together = 0, most = 0;
+
+	page_head(page, watch, index);
+	if (now->ahead_at_ns == 0) {
+		page_add(page, "what falls due is not known yet, or the hub is manual");
+		return;
+	}
+	page_add(page, "what falls due, as it was %s ago",
+	         span(reading_more(now->clock_ns, now->ahead_at_ns)).text);
+	for (unsigned i = 0; i < AHEAD_RANGES; i++)
+		most = u64_max(most, now->ahead[i]);
+	page_add(page, "%-10s %15s %15s", "within", "timers", "together");
+	for (unsigned i = 0; i < AHEAD_RANGES; i++) {
+		together += now->ahead[i];
+		page_add(page, "%-10s %15s %15s  %.*s", span(ahead_within_ns(i)).text,
+		         number(now->ahead[i]).text, number(together).text,
+		         bar(now->ahead[i], most), full_bar);
+	}
+}
+
 void page_fill(struct page *page, const struct watch *watch, enum view view, unsigned index)
 {
 	if (view == VIEW_OVERVIEW)
 		overview_fill(page, watch);
 	else if (view == VIEW_WHO)
 		who_fill(page, watch);
+	else if (view == VIEW_AHEAD)
+		ahead_fill(page, watch, index);
 	else
 		one_fill(page, watch, index);
 }

@@ -186,6 +186,9 @@ static void reading_take(int proc, const struct hub *hub, struct reading *ret_re
 	read_counters(board, ret_reading);
 	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
 	ret_reading->address = u64_load_relaxed(&board->loop.address);
+	ret_reading->ahead_at_ns = u64_load_relaxed(&board->owner.ahead_at_ns);
+	for (unsigned i = 0; i < AHEAD_RANGES; i++)
+		ret_reading->ahead[i] = u64_load_relaxed(&board->owner.ahead[i]);
 	if (due_ns != 0)
 		ret_reading->overdue_ns = reading_more(ret_reading->clock_ns, due_ns);
 	/*

@@ -36,6 +36,8 @@ struct reading {
 	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused; /* of a loop */
 	uint64_t address;    /* of the loop in the process */
 	uint64_t overdue_ns; /* for how long the loop has been due; 0: it is not */
+	/* how many timers were due in each range of base/ahead.h, and when; 0: it is not known */
+	uint64_t ahead[AHEAD_RANGES], ahead_at_ns;
 	unsigned slow_count; /* number of functions whose callbacks were slow */
 	struct slow_reading slow[SLOW_FUNCTIONS];
 	struct thread owner; /* the hub's owner thread; tid 0: it is not known */

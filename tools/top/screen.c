@@ -52,7 +52,7 @@ static void screen_draw(struct screen *screen)
 			(void)attron(COLOR_PAIR(MARKED_COLOURS));
 		(void)mvaddnstr(i, 0, page.lines[i], COLS);
 	}
-	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s  every %.3g s %s",
+	(void)snprintf(keys, sizeof(keys), " q quit  w who  a ahead  space %s%s  %.3g s %s",
 	               screen->paused ? "go on" : "pause",
 	               has_others ? "  tab next hub  o overview" : "",
 	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
@@ -65,7 +65,7 @@ static void screen_draw(struct screen *screen)
 
 static void screen_key(struct screen *screen, int key)
 {
-	enum view view = key == 'o' ? VIEW_OVERVIEW : VIEW_WHO;
+	enum view view = key == 'o' ? VIEW_OVERVIEW : key == 'a' ? VIEW_AHEAD : VIEW_WHO;
 	const struct watch *watch = screen->watch;
 	unsigned index = screen_index(screen), last = watch->count - 1;
 
@@ -73,7 +73,7 @@ static void screen_key(struct screen *screen, int key)
 		screen->quit = true;
 	else if (key == ' ')
 		screen->paused = !screen->paused;
-	else if (key == 'o' || key == 'w')
+	else if (key == 'o' || key == 'w' || key == 'a')
 		screen->view = screen->view == view ? VIEW_ONE : view;
 	else if (key == '\t' || key == 'n' || key == KEY_RIGHT)
 		screen->serial = watch->now[index < last ? index + 1 : 0].about.serial;

@@ -56,6 +56,8 @@ const char *work_name(enum work work)
 
 /* Lateness below that needs nobody to blame. */
 #define LATE_NS (UINT64_C(1) << 20)
+/* A thread that has waited for a CPU for a smaller part of the time is not blamed for that. */
+#define CPU_SHARE 20
 
 void tell(struct sentence *sentence, const char *format, ...)
 {
@@ -124,16 +126,16 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
  * Begins a sentence, with the name of the hub or loop unless `about` is NULL. If there are too many
  * sentences, it is the last one again.
  */
-static struct sentence *begin(struct blame *blame, const struct board_header *about, unsigned place)
+static struct sentence *begin(struct blame *blame, const struct board_header *about)
 {
 	unsigned at = blame->count < BLAME_MAX ? blame->count++ : BLAME_MAX - 1;
 	struct sentence *sentence = &blame->sentences[at];
 
 	sentence->text[0] = 0;
 	if (about && is_loop(about))
-		tell(sentence, "loop %u", place);
+		tell(sentence, "loop %" PRIu64, about->serial);
 	else if (about)
-		tell(sentence, "hub %u \"%s\"", place, about->thread_name);
+		tell(sentence, "hub %" PRIu64 " \"%s\"", about->serial, about->thread_name);
 	return sentence;
 }
 
@@ -167,17 +169,21 @@ static bool tell_slow(struct sentence *sentence, const struct watch *watch,
 	return found;
 }
 
-/* Blames a thread that has waited for a CPU. Returns whether it has, for long enough. */
-static bool tell_cpu(struct sentence *sentence, const struct thread *before,
+/*
+ * Blames a thread that has waited for a CPU for a part of the interval that counts, behind other
+ * causes unless it is the first. Returns whether it has.
+ */
+static bool tell_cpu(struct sentence *sentence, bool is_first, const struct thread *before,
                      const struct thread *now, uint64_t late_ns)
 {
 	uint64_t waited_ns = reading_more(now->waited_ns, before->waited_ns);
+	uint64_t elapsed_ns = reading_more(now->at_ns, before->at_ns);
 
 	if (before->tid == 0 || before->tid != now->tid || !now->has_waited_ns ||
-	    waited_ns < late_ns / 4)
+	    waited_ns < late_ns / 4 || waited_ns < elapsed_ns / CPU_SHARE)
 		return false;
-	tell(sentence, " thread %d \"%s\" waited %s for a CPU", now->tid, now->name,
-	     span(waited_ns).text);
+	tell(sentence, "%s thread %d \"%s\" waited %s for a CPU", is_first ? "" : ";", now->tid,
+	     now->name, span(waited_ns).text);
 	return true;
 }
 
@@ -192,12 +198,12 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 	struct sentence *sentence;
 
 	if (!loop && told_ns > LATE_NS) {
-		sentence = begin(blame, &now->about, index + 1);
+		sentence = begin(blame, &now->about);
 		tell(sentence, " told late (p99 below %s) by its owner:", span(told_ns).text);
-		if (!tell_cpu(sentence, &now->before->owner, &now->owner, told_ns))
+		if (!tell_cpu(sentence, true, &now->before->owner, &now->owner, told_ns))
 			tell(sentence, " not known why");
 	}
-	sentence = begin(blame, &now->about, index + 1);
+	sentence = begin(blame, &now->about);
 	/* What was told late is taken late as well. */
 	if (late_ns <= LATE_NS || (!loop && told_ns >= taken_ns)) {
 		/* A dispatch does not count how late it takes what waits behind a slow callback. */
@@ -213,7 +219,8 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 
 		if (loop ? running->cell.loop == now->address
 		         : running->serial == now->about.serial)
-			known |= tell_cpu(sentence, &running->before, &running->thread, late_ns);
+			known |= tell_cpu(sentence, !known, &running->before, &running->thread,
+			                  late_ns);
 	}
 	if (!known)
 		tell(sentence, " not known why (no slow callback, no wait for a CPU)");
@@ -228,7 +235,7 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 	if (now->before)
 		blame_late(blame, watch, index);
 	if (now->overdue_ns > LATE_NS) {
-		sentence = begin(blame, &now->about, index + 1);
+		sentence = begin(blame, &now->about);
 		tell(sentence, " is due for %s: ", span(now->overdue_ns).text);
 		tell_thread(sentence, running_at(watch->running, now->address), false);
 	}
@@ -237,10 +244,10 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 
 		if (queue->untaken_ns <= LATE_NS)
 			continue;
-		sentence = begin(blame, NULL, 0);
-		tell(sentence,
-		     "queue %" PRIu32 " of hub %u: %s wait, none taken for %s: ", queue->index,
-		     index + 1, number(queue->waiting).text, span(queue->untaken_ns).text);
+		sentence = begin(blame, NULL);
+		tell(sentence, "queue %" PRIu32 " of hub %" PRIu64 ": %s wait, none taken for %s: ",
+		     queue->index, now->about.serial, number(queue->waiting).text,
+		     span(queue->untaken_ns).text);
 		tell_thread(sentence, running_at(watch->running, queue->address), false);
 	}
 }
