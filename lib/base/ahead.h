@@ -30,7 +30,7 @@ static inline uint64_t ahead_within_ns(unsigned range)
 	return ends_ns[range];
 }
 
-/* Returns the range of a timer that is due at `at_ns`, which may have passed. */
+/* Returns the index of the range into which a timer falls that is due at `at_ns`. Overdue is 0. */
 static inline unsigned ahead_range(uint64_t now_ns, uint64_t at_ns)
 {
 	uint64_t left_ns = at_ns > now_ns ? at_ns - now_ns : 0;

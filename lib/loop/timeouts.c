@@ -84,9 +84,9 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. If it is scheduled too late, it enters the list of timeouts
- * that the loop schedules before it blocks. During a turn it always enters the list, because a
- * timeout that a callback sets must not expire in the same turn.
+ * Sets a timeout to an exact deadline. If its entry in the schedule is later than that, the timeout
+ * enters the list of those that the loop schedules before it blocks. During a turn it always enters
+ * the list, because a timeout that a callback sets must not expire in the same turn.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)

@@ -67,7 +67,10 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* relaxed: a take that misses the stop of another thread came before it */
+	/*
+	 * Relaxed: a take that does not see yet that another thread has stopped the store may
+	 * deliver as if it had run just before the stop.
+	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;

@@ -73,7 +73,10 @@ static int folder_open(const char *path)
 	return fd;
 }
 
-/* Returns why SQLite could not open a file, whose errno is ENOENT if it may not be made. */
+/*
+ * Returns why SQLite could not open a file, as a negative errno. SQLite also says -ENOENT if it had
+ * no right to create the file, so in that case the folder is asked.
+ */
 static int connection_refused(sqlite3 *db, const char *path)
 {
 	int result = error_of(db), fd = result == -ENOENT ? folder_open(path) : -1;
@@ -86,7 +89,10 @@ static int connection_refused(sqlite3 *db, const char *path)
 	return result;
 }
 
-/* Opens a connection. SQLite waits for locks while the store is opened; later the library does. */
+/*
+ * Opens a connection. While the store is opened, SQLite itself waits for the locks of others, up to
+ * the timeout. Later it must not wait, because then the library lets its callers queue for them.
+ */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
 	uint64_t timeout_ms = timeout_ns / 1000000 + 1;

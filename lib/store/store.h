@@ -133,7 +133,8 @@ struct timerhub_store {
 	} watch;
 
 	/*
-	 * The store's own thread, the keeper, checkpoints the WAL and makes the changes of submits.
+	 * The store's own thread, the keeper. It writes the WAL back into the database, and makes
+	 * the changes that programs have queued with timerhub_store_submit().
 	 */
 	struct {
 		struct eventcount work;
@@ -295,7 +296,10 @@ int deliver_open(struct timerhub_store *store);
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
-/* Queues changes and returns at once. When they are made, synced.completed has them. */
+/*
+ * Queues a work item for the keeper and returns at once. When its changes are made, the item is
+ * added to the list synced.completed, from which the program takes the completions.
+ */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
 /* Begins a transaction with the write lock. Returns 0, -EAGAIN at the deadline, or an error. */
