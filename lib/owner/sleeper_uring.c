@@ -80,8 +80,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 
 /*
  * Creates a ring whose descriptor is not 0, 1 or 2, because what the program prints could go there
- * (base/descriptor.h). Such a low descriptor is replaced by a higher copy, which is safe for a ring:
- * if another thread happens to write to it meanwhile, the kernel refuses the write.
+ * (base/descriptor.h). Such a low descriptor is replaced by a higher copy, which is safe for a
+ * ring: if another thread happens to write to it meanwhile, the kernel refuses the write.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {

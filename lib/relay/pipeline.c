@@ -522,8 +522,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * The first request in `sent` is always one that began a command. Puts that shared a command
-	 * were removed together with the put that began it, when its reply came.
+	 * The first request in `sent` is always one that began a command. Puts that shared a
+	 * command were removed together with the put that began it, when its reply came.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -279,8 +279,8 @@ static void encode_word(const struct request *request, char word, struct bytes *
 
 /*
  * Encodes a request as the call of a Redis function, with the arguments of that kind of request. A
- * change also carries its deadline, and the client's name and epoch, by which Redis refuses a change
- * that arrives too late.
+ * change also carries its deadline, and the client's name and epoch, by which Redis refuses a
+ * change that arrives too late.
  */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
