@@ -42,8 +42,9 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Ring or clear a bell that a forked child may have inherited. The child finds the memory at
- * `words` zeroed. So a call that it inherits halfway neither writes nor reads the parent's eventfd.
+ * Ring or clear a bell that a forked child may have inherited. A fork can copy a thread that is
+ * just inside these calls. The child finds the memory at `words` zeroed, so that even then it
+ * neither writes nor reads the parent's eventfd.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

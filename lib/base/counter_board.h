@@ -245,9 +245,9 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 
 /*
  * Returns since when events have waited in the queue with this index without anybody taking one:
- * since it became non-empty, or since somebody last took an event if that was later. A thread that
- * dispatches has taken its last event when its callback began, which its cell says. If no event
- * waits, the result means nothing.
+ * since the queue became non-empty, or since somebody last took an event if that was later. For a
+ * thread that dispatches, that is when its present callback began, as its cell on the board says.
+ * If no event waits, the result means nothing.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

@@ -31,8 +31,8 @@ int fork_check_open(struct fork_check *fork_check, size_t bytes);
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
 /*
- * Returns 0, or -EOWNERDEAD in a forked child. It returns a number so that a call can end with it
- * and needs no further register.
+ * Returns 0, or -EOWNERDEAD in a forked child. It returns an error number and no bool, so that a
+ * public call can just return its result.
  */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {

@@ -21,8 +21,8 @@ struct wake {
 };
 
 /*
- * Opens what wakes a loop. With a hub that is a queue and a timer on it. Without a hub nothing is
- * opened yet. Returns 0 or a negative errno.
+ * Opens what wakes a loop. If the loop has a hub, that is a queue of the hub and a timer on it. If
+ * it has none, nothing is opened yet. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
 /* Closes the queue or the timerfd. It may be called twice, and in a forked child. */

@@ -90,8 +90,8 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection. While the store is opened, SQLite itself waits for the locks of others, up to
- * the timeout. Later it must not wait, because then the library lets its callers queue for them.
+ * Opens a connection. While the store is opened, SQLite itself waits for the locks of other
+ * processes, up to the timeout. Later SQLite must not wait, because libtimerhub-store does so.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -253,8 +253,8 @@ static void store_sync_folder(const struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. It also tells whether this file system shows the write lock to
- * others; if not, takers cannot rely on it and poll.
+ * Makes the first transaction. It also finds out whether this process can see on this file system
+ * that somebody holds the write lock. If it can't, takers have to poll instead.
  */
 static int store_begin(struct timerhub_store *store)
 {

@@ -139,7 +139,10 @@ static void watch_clear(struct timerhub_store *store)
 	       read(store->watch.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
 		;
 	bell_clear(store->watch.bell);
-	/* a stop or failure has rung the bell once and never rings it again */
+	/*
+	 * After a stop or a failure the bell stays readable for ever. It was rung only once then,
+	 * so what was cleared is rung again here.
+	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }

@@ -120,8 +120,9 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 		if (now_ns >= deadline_ns) {
 			late = work_take(store, TAKE_LATE_CALLERS);
 			/*
-			 * if this item is not among these, a leader has it, or its thread leads
-			 * next
+			 * The caller's own item may not be among the late ones, because a leader is
+			 * just writing it, or because this thread is the next leader. Then it waits
+			 * without a limit, since that soon ends.
 			 */
 			deadline_ns = UINT64_MAX;
 		}
