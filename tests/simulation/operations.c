@@ -18,7 +18,6 @@
 
 #define TIMERHUB_TEST_POINTS
 #include "../../lib/base/test_point.h"
-#include "buffers.h"
 #include "loops.h"
 #include "own_steps.h"
 #include "report.h"
@@ -602,7 +601,6 @@ static void check_dead(int result)
 static void child_begin(void)
 {
 	kernel_forked();
-	buffer_drain(scheduler_self());
 	memory_begin(MEMORY_SC, memory.dice);
 	scheduler_hold();
 }

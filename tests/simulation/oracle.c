@@ -809,7 +809,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
-	if (memory.mode == MEMORY_C11 && memory_known()->epochs[write->thread] < write->epoch &&
+	if (memory.mode != MEMORY_SC && memory_known()->epochs[write->thread] < write->epoch &&
 	    !life_rearmed_alike(life, write, taking, expires_ns))
 		fail("timer %u was delivered, and its deadline was not given before",
 		     life_number(life));
@@ -1047,7 +1047,7 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 void oracle_walk_end(const struct walk *walk)
 {
 	/* c11: may miss a timer whose armer it has not synchronized with */
-	if (memory.mode == MEMORY_C11)
+	if (memory.mode != MEMORY_SC)
 		return;
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];

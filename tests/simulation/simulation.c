@@ -80,7 +80,7 @@ static void processor_limit(int limit_s)
 static _Noreturn void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
-	      "                  [--shrink T] [--memory sc|tso|c11]\n"
+	      "                  [--shrink T] [--memory sc|c11]\n"
 	      "                  [--focus waits|late|clock|push|tiny|stop|full|loop]\n"
 	      "                  [--weaken FILE:LINE:ORDER]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
@@ -89,8 +89,8 @@ static _Noreturn void usage(void)
 	      "  --shrink T   search at most T seconds for the fewest operations that fail (60)\n"
 	      "  --seed S     run one seed, and print each operation\n"
 	      "  --keep LIST  run only these operations of the seed\n"
-	      "  --memory M   memory model: sc (loads return the newest store), tso (x86), c11\n"
-	      "  --focus F    with tso or c11, make runs of one kind: cancellers that wait for\n"
+	      "  --memory M   memory model: sc (loads return the newest store), c11\n"
+	      "  --focus F    with c11, make runs of one kind: cancellers that wait for\n"
 	      "               callbacks, calls on closing queues, a wall clock that is set,\n"
 	      "               frequent pushes into the inbox, one or two slots, a stopped queue,\n"
 	      "               an inbox that is not drained, event loops\n"
@@ -181,7 +181,7 @@ static void print_kept(const bool *dropped, unsigned operations)
 
 static const char *memory_name(enum memory_mode mode)
 {
-	return mode == MEMORY_SC ? "sc" : mode == MEMORY_TSO ? "tso" : "c11";
+	return mode == MEMORY_SC ? "sc" : "c11";
 }
 
 static void tell_failure(const char *program, const struct options *options, uint64_t seed)
@@ -329,9 +329,7 @@ static void keep(struct options *options, const char *list)
 
 static void choose_memory(struct options *options, const char *name)
 {
-	if (strcmp(name, "tso") == 0)
-		options->memory = MEMORY_TSO;
-	else if (strcmp(name, "c11") == 0)
+	if (strcmp(name, "c11") == 0)
 		options->memory = MEMORY_C11;
 	else if (strcmp(name, "sc") != 0)
 		usage();
