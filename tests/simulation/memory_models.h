@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which value each atomic load returns. In mode `sc` it is the newest. In mode `c11` a word keeps
- * its last stores, and the seed chooses among those that C11 allows; races of plain data fail the
- * run. README.md says what is modelled. redirect_atomics.h brings the library's accesses here.
+ * Decides which value each atomic load returns. In mode `sc` it is the newest. In mode `c11` a word
+ * keeps its last stores, and the seed chooses among those that C11 allows; races of plain data fail
+ * the run. README.md says what is modelled. redirect_atomics.h brings the library's accesses here.
  */
 #ifndef SIMULATION_MEMORY_MODELS_H
 #define SIMULATION_MEMORY_MODELS_H

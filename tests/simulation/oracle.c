@@ -34,8 +34,6 @@ void oracle_begin(unsigned capacity)
 	oracle.lingering = 0;
 	oracle.active_count = oracle.arming_count = oracle.occupancy_peak = 0;
 	oracle.capacity = capacity;
-	oracle.alarms = 0;
-	oracle.alarms_armed = 0;
 	oracle.calls = 0;
 	oracle.owner_read = 0;
 	oracle.stamp = oracle.clock_set = 0;
@@ -1209,10 +1207,8 @@ void oracle_conserve(const struct timerhub_stats *stats)
 		fail("the counts of the oracle itself are wrong");
 	if (oracle.active_count > oracle.capacity)
 		fail("%u timers are live", oracle.active_count);
-	if (stats->armed != oracle.armed + oracle.alarms_armed ||
-	    stats->live != oracle.active_count + oracle.alarms ||
-	    stats->cancelled != oracle.cancelled || stats->delivered < oracle.delivered ||
-	    (stats->delivered != oracle.delivered && oracle.alarms == 0) ||
+	if (stats->armed != oracle.armed || stats->live != oracle.active_count ||
+	    stats->cancelled != oracle.cancelled || stats->delivered != oracle.delivered ||
 	    stats->overruns != oracle.overruns ||
 	    /* the owner may just have been told */
 	    kernel.jumps_told - stats->clock_jumps > 1)

@@ -16,11 +16,10 @@
 #define LIVES_MAX 8192
 #define WRITES_MAX 12
 #define AHEAD_MAX 8
-#define LOOPS_MAX 2
-#define QUEUES_MAX (3 + LOOPS_MAX) /* each loop on the hub has one of its own */
+#define QUEUES_MAX 3
 #define ORDER_EVENTS 8
 #define EVENTS_MAX 40  /* largest number of events that one call takes */
-#define CALLED_MAX 128 /* largest number of timers that one dispatch or turn calls */
+#define CALLED_MAX 128 /* largest number of timers that one dispatch calls */
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
 /* the library's largest, in ns */
@@ -154,8 +153,6 @@ struct oracle {
 	/* most slots in use since no arm was in progress */
 	unsigned occupancy_peak;
 	unsigned capacity;
-	unsigned alarms;       /* number of timers by which loops wake, which no walk shows */
-	uint64_t alarms_armed; /* of those too whose loop was refused */
 	/* how late a coalescing owner may be */
 	uint64_t gather_ns;
 	unsigned calls; /* number of arms, re-arms, cancels and queries in progress */

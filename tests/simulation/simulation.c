@@ -57,8 +57,8 @@ void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd
 int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
 long __real_sysconf(int name);
 
-static const char *const focuses[] = { "none", "loop", "waits", "late", "clock",
-	                               "push", "tiny", "stop",  "full" };
+static const char *const focuses[] = { "none", "waits", "late", "clock",
+	                               "push", "tiny",  "stop", "full" };
 
 static double seconds(void)
 {
@@ -81,7 +81,7 @@ static _Noreturn void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
 	      "                  [--shrink T] [--memory sc|c11]\n"
-	      "                  [--focus waits|late|clock|push|tiny|stop|full|loop]\n"
+	      "                  [--focus waits|late|clock|push|tiny|stop|full]\n"
 	      "                  [--weaken FILE:LINE:ORDER]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
 	      "Runs the library under a seeded scheduler. Exits with 1 if a law is broken.\n"
@@ -93,7 +93,7 @@ static _Noreturn void usage(void)
 	      "  --focus F    with c11, make runs of one kind: cancellers that wait for\n"
 	      "               callbacks, calls on closing queues, a wall clock that is set,\n"
 	      "               frequent pushes into the inbox, one or two slots, a stopped queue,\n"
-	      "               an inbox that is not drained, event loops\n"
+	      "               an inbox that is not drained\n"
 	      "  --weaken W   give the atomic accesses in a line of lib/ a weaker order: relaxed,\n"
 	      "               acquire, release, acq_rel, load\n",
 	      stderr);
