@@ -2,7 +2,7 @@
 /*
  * What the workers of a run do. Each operation is one call of the library, of which the oracle is
  * told before and after. The seed and the number of the operation decide which worker makes which
- * call. It chooses among the timers and queues that exist then, so a run stays valid if some of its
+ * call. It chooses among the timers and queues that exist then, so a run stays valid if its last
  * operations are left out.
  */
 #include "simulated_run.h"

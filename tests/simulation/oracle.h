@@ -18,8 +18,7 @@
 #define AHEAD_MAX 8
 #define QUEUES_MAX 3
 #define ORDER_EVENTS 8
-#define EVENTS_MAX 40  /* largest number of events that one call takes */
-#define CALLED_MAX 128 /* largest number of timers that one dispatch calls */
+#define EVENTS_MAX 40 /* largest number of events that one call takes */
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
 /* the library's largest, in ns */
@@ -120,7 +119,7 @@ struct taking {
 	bool owner_slept;
 	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
-	unsigned called[CALLED_MAX], calls; /* the timers whose callbacks the call has called */
+	unsigned called[EVENTS_MAX], calls; /* the timers whose callbacks the call has called */
 	bool may_leave; /* the dispatch has called a timer that may expire again */
 	struct taking *next;
 };

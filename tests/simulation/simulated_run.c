@@ -207,13 +207,9 @@ static void mover_run(void *unused)
 static void world_spawn(struct dice *dice)
 {
 	world.workers_count = 1 + (unsigned)dice_below(dice, WORKERS_MAX);
-	for (unsigned i = 0; i < world.plan->operations; i++) {
-		bool dropped = world.plan->dropped && world.plan->dropped[i];
-
-		world.doers[i] = dropped ? NOBODY
-		                         : (uint8_t)operation_worker(world.plan->seed, i,
-		                                                     world.workers_count);
-	}
+	for (unsigned i = 0; i < world.plan->operations; i++)
+		world.doers[i] =
+			(uint8_t)operation_worker(world.plan->seed, i, world.workers_count);
 	for (unsigned i = 0; i < world.workers_count; i++) {
 		struct worker *worker = &world.workers[i];
 

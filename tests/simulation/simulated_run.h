@@ -12,7 +12,6 @@
 
 #define WORKERS_MAX 5
 #define OPERATIONS_MAX 4096
-#define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
 /* --focus; with FOCUS_NONE each seed chooses its own mixture. */
@@ -32,7 +31,6 @@ enum focus {
 struct plan {
 	uint64_t seed;
 	unsigned operations;
-	const bool *dropped; /* for each operation, whether it is left out; or NULL */
 	enum memory_mode memory;
 	enum focus focus;
 };
@@ -98,7 +96,7 @@ struct world {
 	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
 	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
-	/* by operation; NOBODY: left out */
+	/* by operation */
 	uint8_t doers[OPERATIONS_MAX];
 };
 
