@@ -691,6 +691,7 @@ TEST(fork_while_another_thread_is_in_a_callback, 60)
 		/* one for the parent's callback, one for the child's */
 		expect_eq(write(callback_may_end[1], bytes, sizeof(bytes)), sizeof(bytes));
 		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
 		expect_eq(timerhub_loop_turn(loop), 1); /* items[1] */
 		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
 		while (timerhub_loop_turn(loop) == 0)
@@ -711,6 +712,30 @@ static int block_and_turn(void)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
 	return timerhub_loop_turn(loop);
+}
+
+/* A timeout that the parent has set, and that nobody moves. */
+TEST(fork_child_wakes_by_its_own_descriptor, 60)
+{
+	struct item item;
+	pid_t child;
+
+	loop_begin(ALONE);
+	expect_le(0, timerhub_loop_fd(loop));
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 4), 0);
+	expect_eq(timerhub_loop_settle(loop, NULL), 0);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		while (block_and_turn() == 0)
+			;
+		timerhub_loop_close(loop);
+		_exit(0);
+	}
+	child_ends_well(child);
+	loop_end();
 }
 
 /* Its callback sets the timeout to a delay of 0 again and again. */
@@ -828,6 +853,23 @@ TEST(storms_of_both_share_the_turns, 60)
 		expect_eq(items[i].calls, 1);
 	loop_end();
 	free(items);
+}
+
+/* Without a descriptor the program asks for how long it may block. */
+TEST(events_that_a_turn_has_left_forbid_to_block, 20)
+{
+	enum { COUNT = 300 };
+
+	loop_begin(WITH_MANUAL_HUB);
+	counted = 0;
+	for (unsigned i = 0; i < COUNT; i++)
+		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
+	pass_ns(WITH_MANUAL_HUB, 1000);
+	while (counted < COUNT) {
+		expect_lt(0, timerhub_loop_turn(loop));
+		expect_eq(timerhub_loop_timeout(loop), counted < COUNT ? 0 : NEVER);
+	}
+	loop_end();
 }
 
 static void close_from_event(const struct timerhub_event *event)

@@ -137,7 +137,7 @@ struct bell *kernel_bell(int fd)
 
 bool kernel_readable(int fd)
 {
-	return timerfd_is(fd) ? timerfd_readable(fd) : kernel_bell(fd)->count > 0;
+	return timerfd_is(fd) ? timerfd_readable() : kernel_bell(fd)->count > 0;
 }
 
 int __wrap_eventfd(unsigned count, int flags)
@@ -161,7 +161,7 @@ int __wrap_close(int fd)
 {
 	scheduler_step();
 	if (timerfd_is(fd)) {
-		timerfd_close(fd);
+		timerfd_close();
 		return 0;
 	}
 	kernel_bell(fd)->open = false;
@@ -232,66 +232,6 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 	memory_lock(&bell->view);
 }
 
-/* ---- pollers of a loop's descriptor ---- */
-
-static uint64_t kernel_edges(int fd)
-{
-	return timerfd_is(fd) ? timerfd_edges(fd) : kernel_bell(fd)->edges;
-}
-
-static bool poller_readable(const struct poller *poller)
-{
-	if (timerfd_is(poller->fd))
-		timerfd_look(poller->fd);
-	return kernel_readable(poller->fd);
-}
-
-void poller_begin(struct poller *poller, enum poller_kind kind, int fd)
-{
-	*poller = (struct poller){ .kind = kind, .fd = fd };
-	poller_arm(poller);
-}
-
-void poller_arm(struct poller *poller)
-{
-	poller->pending = poller_readable(poller);
-	poller->edges = kernel_edges(poller->fd);
-	poller->armed = true;
-}
-
-/* Whether the wait ends now; takes what it reports. */
-static bool poller_take(struct poller *poller)
-{
-	bool readable = poller_readable(poller);
-	bool has_edge = poller->pending || kernel_edges(poller->fd) != poller->edges;
-
-	if (poller->kind == POLLER_LEVEL)
-		return readable;
-	if (!poller->armed || !has_edge)
-		return false;
-	poller->edges = kernel_edges(poller->fd);
-	poller->armed = poller->kind != POLLER_ONESHOT;
-	poller->pending = false;
-	return readable || poller->kind != POLLER_EDGE;
-}
-
-bool poller_wait(struct poller *poller, uint64_t until_ns)
-{
-	const void *on = timerfd_is(poller->fd) ? timerfd_waited(poller->fd)
-	                                        : (const void *)kernel_bell(poller->fd);
-	bool taken, interrupted = kernel_interrupts();
-
-	scheduler_step();
-	while (!(taken = poller_take(poller)) && scheduler.now_ns < until_ns && !interrupted) {
-		uint64_t alarm_ns = timerfd_is(poller->fd) ? timerfd_at_ns(poller->fd) : UINT64_MAX;
-
-		scheduler_block(on, alarm_ns < until_ns ? alarm_ns : until_ns);
-	}
-	if (!timerfd_is(poller->fd))
-		memory_lock(&kernel_bell(poller->fd)->view);
-	return taken;
-}
-
 /* Mostly at least kernel.late_ns late, one in eight less. */
 static uint64_t kernel_late_ns(uint64_t until_ns)
 {
@@ -308,9 +248,9 @@ static uint64_t kernel_late_ns(uint64_t until_ns)
 
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 {
-	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns(TIMERFD_FD);
+	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns();
 
-	kernel.owner_until_ns = timerfd_meant_ns(TIMERFD_FD);
+	kernel.owner_until_ns = timerfd_meant_ns();
 	if (timeout_ns != UINT64_MAX) {
 		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns;
 
@@ -323,7 +263,7 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 	scheduler_block(on, kernel_late_ns(alarm_ns < until_ns ? alarm_ns : until_ns));
 	kernel.owner_sleeps = false;
 	kernel.owner_latest_ns = 0;
-	timerfd_look(TIMERFD_FD);
+	timerfd_look();
 }
 
 static uint64_t timeout_of(const struct timespec *timeout)
@@ -346,7 +286,7 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 
 	for (nfds_t i = 0; i < count; i++) {
 		if (timerfd_is(fds[i].fd))
-			timerfd_look(fds[i].fd);
+			timerfd_look();
 		else if (fds[i].fd >= 0)
 			memory_lock(&kernel_bell(fds[i].fd)->view);
 		fds[i].revents = fds[i].fd >= 0 && kernel_readable(fds[i].fd) ? POLLIN : 0;
@@ -554,7 +494,7 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 	if (advice != -1 && !kernel_refuses()) {
 		if (advice == MADV_WIPEONFORK) {
 			region_of(address)->wiped_on_fork = true;
-			kernel.wipes_on_fork |= !kernel.owner_is_open;
+			kernel.wipes_on_fork = true;
 		}
 		return 0;
 	}
@@ -565,7 +505,6 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 void kernel_forked(void)
 {
 	kernel.forked = true;
-	timerfd_forked();
 	for (struct region *region = regions; region < regions + regions_made; region++)
 		if (region->wiped_on_fork)
 			memset(region->base, 0, region->asked);

@@ -54,7 +54,6 @@ struct kernel {
 	/* the end of its sleep, by the hub's clock when it began */
 	uint64_t owner_until_ns;
 	bool wipes_on_fork; /* the hub's page is zeroed in a forked child (MADV_WIPEONFORK) */
-	bool owner_is_open; /* the hub is open: further timerfds are not its owner's */
 	bool forked;     /* this is a forked child, which must not touch the parent's descriptors */
 	clockid_t clock; /* the hub's clock */
 	uint64_t ahead_ns; /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
@@ -79,28 +78,24 @@ void kernel_forked(void);
 
 /* Of a hub with an owner thread. */
 uint64_t kernel_clock_ns(void);
-/* The wall clock signals timerfds with TFD_TIMER_CANCEL_ON_SET; CLOCK_BOOTTIME was suspended. */
+/* The wall clock signals a timerfd with TFD_TIMER_CANCEL_ON_SET; CLOCK_BOOTTIME was suspended. */
 void kernel_set_clock(uint64_t now_ns);
 
-/* Descriptors of timerfds begin here; the first is the owner's, open or not. */
+/* The owner's timerfd, open or not. */
 #define TIMERFD_FD 1900
-#define TIMERFDS_MAX 4
-void timerfd_begin(void);
-void timerfd_forked(void); /* in the child: those that are open are the parent's */
 static inline bool timerfd_is(int fd)
 {
-	return fd >= TIMERFD_FD && fd < TIMERFD_FD + TIMERFDS_MAX;
+	return fd == TIMERFD_FD;
 }
-bool timerfd_readable(int fd);
-uint64_t timerfd_edges(int fd);
-const void *timerfd_waited(int fd); /* for scheduler_block() */
+bool timerfd_readable(void);
 /* When it expires, by CLOCK_MONOTONIC; UINT64_MAX: never. */
-uint64_t timerfd_at_ns(int fd);
+uint64_t timerfd_at_ns(void);
 /* The same by the timerfd's own clock, without the time that its setting took. */
-uint64_t timerfd_meant_ns(int fd);
+uint64_t timerfd_meant_ns(void);
 /* Readable if it is due. */
-void timerfd_look(int fd);
-void timerfd_close(int fd);
+void timerfd_look(void);
+void timerfd_close(void);
+void timerfd_begin(void);
 
 /* Fails unless it is open. */
 struct bell *kernel_bell(int fd);
@@ -114,26 +109,6 @@ void kernel_read(int fd);
  */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
-
-enum poller_kind {
-	POLLER_LEVEL,
-	POLLER_EDGE,      /* EPOLLET: an edge is reported if the descriptor is still readable */
-	POLLER_ONESHOT,   /* poller_arm() looks at the level; then one edge is reported */
-	POLLER_MULTISHOT, /* the level at first, then each edge */
-	POLLER_KINDS
-};
-
-struct poller {
-	enum poller_kind kind;
-	int fd;
-	bool pending, armed;
-	uint64_t edges; /* of the descriptor, of which the poller knows */
-};
-
-void poller_begin(struct poller *poller, enum poller_kind kind, int fd);
-void poller_arm(struct poller *poller);
-/* Until then, or a signal. Returns whether the descriptor was reported. */
-bool poller_wait(struct poller *poller, uint64_t until_ns);
 
 /* `fd` was signalled: completes the ring's poll of it. */
 void ring_notice(int fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CLOCK_MONOTONIC is the virtual time of the run. The hub's clock shows kernel.ahead_ns more.
- * kernel_set_clock() changes that, as settimeofday(2) would, and then signals a timerfd that was
- * set with TFD_TIMER_CANCEL_ON_SET.
+ * kernel_set_clock() changes that, as settimeofday(2) would, and then signals the owner's timerfd,
+ * if that was set with TFD_TIMER_CANCEL_ON_SET.
  */
 #include <sys/timerfd.h>
 
@@ -17,17 +17,15 @@
 
 static struct timerfd {
 	bool open, armed;
-	bool of_parent; /* this process is a child of the one that created it */
-	bool readable;  /* the timerfd has expired since the last call of timerfd_settime() */
-	bool was_set; /* true if the wall clock was set since the last call of timerfd_settime() */
+	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
+	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
 	/* TFD_TIMER_CANCEL_ON_SET */
 	bool cancels;
 	clockid_t clock;
 	uint64_t at_ns;
 	/* at_ns, or for a relative time earlier: counted from the last time that the caller read */
 	uint64_t meant_ns;
-	uint64_t edges; /* number of expiries */
-} timerfds[TIMERFDS_MAX];
+} timerfd;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 int __wrap_timerfd_create(int clock, int flags);
@@ -77,94 +75,54 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 
 void timerfd_begin(void)
 {
-	memset(timerfds, 0, sizeof(timerfds));
+	memset(&timerfd, 0, sizeof(timerfd));
 }
 
-void timerfd_forked(void)
+static void check_open(int fd)
 {
-	for (unsigned i = 0; i < TIMERFDS_MAX; i++)
-		timerfds[i].of_parent = true;
-}
-
-static struct timerfd *timerfd_of(int fd)
-{
-	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
-
-	if (!timerfd_is(fd) || !timerfd->open)
+	if (!timerfd_is(fd) || !timerfd.open)
 		report_failure("descriptor %d is not an open timerfd", fd);
-	return timerfd;
 }
 
-static uint64_t timerfd_now_ns(const struct timerfd *timerfd)
+static uint64_t timerfd_now_ns(void)
 {
-	return timerfd->clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
+	return timerfd.clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 }
 
-static bool timerfd_will_expire(const struct timerfd *timerfd)
+static bool timerfd_will_expire(void)
 {
-	return timerfd->open && timerfd->armed && !timerfd->readable;
+	return timerfd.open && timerfd.armed && !timerfd.readable;
 }
 
-uint64_t timerfd_meant_ns(int fd)
+uint64_t timerfd_meant_ns(void)
 {
-	const struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
-
-	return timerfd_will_expire(timerfd) ? timerfd->meant_ns : UINT64_MAX;
+	return timerfd_will_expire() ? timerfd.meant_ns : UINT64_MAX;
 }
 
-uint64_t timerfd_at_ns(int fd)
+uint64_t timerfd_at_ns(void)
 {
-	const struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
-	uint64_t now_ns = timerfd_now_ns(timerfd);
+	uint64_t now_ns = timerfd_now_ns();
 
-	if (!timerfd_will_expire(timerfd))
+	if (!timerfd_will_expire())
 		return UINT64_MAX;
-	return scheduler.now_ns + (timerfd->at_ns > now_ns ? timerfd->at_ns - now_ns : 0);
+	return scheduler.now_ns + (timerfd.at_ns > now_ns ? timerfd.at_ns - now_ns : 0);
 }
 
-static void timerfd_go_off(struct timerfd *timerfd)
+static void timerfd_go_off(void)
 {
-	timerfd->readable = true;
-	timerfd->edges++;
-	ring_notice(TIMERFD_FD + (int)(timerfd - timerfds));
+	timerfd.readable = true;
+	ring_notice(TIMERFD_FD);
 }
 
-void timerfd_look(int fd)
+void timerfd_look(void)
 {
-	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
-
-	if (timerfd_will_expire(timerfd) && timerfd->at_ns <= timerfd_now_ns(timerfd))
-		timerfd_go_off(timerfd);
+	if (timerfd_will_expire() && timerfd.at_ns <= timerfd_now_ns())
+		timerfd_go_off();
 }
 
-bool timerfd_readable(int fd)
+bool timerfd_readable(void)
 {
-	return timerfds[fd - TIMERFD_FD].readable;
-}
-
-uint64_t timerfd_edges(int fd)
-{
-	return timerfd_of(fd)->edges;
-}
-
-const void *timerfd_waited(int fd)
-{
-	return timerfd_of(fd);
-}
-
-static void timerfd_clock_set(int fd)
-{
-	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
-
-	if (!timerfd->open || timerfd->clock == CLOCK_MONOTONIC)
-		return;
-	timerfd->was_set = kernel.clock == CLOCK_REALTIME;
-	if (timerfd->was_set && timerfd->cancels)
-		timerfd_go_off(timerfd);
-	else
-		timerfd_look(fd);
-	if (fd != TIMERFD_FD) /* who polls it looks again */
-		scheduler_wake(timerfd, UINT_MAX);
+	return timerfd.readable;
 }
 
 /*
@@ -176,57 +134,57 @@ void kernel_set_clock(uint64_t now_ns)
 	struct actor *owner = kernel.owner;
 
 	kernel.ahead_ns = now_ns - scheduler.now_ns;
-	for (int i = 0; i < TIMERFDS_MAX; i++)
-		timerfd_clock_set(TIMERFD_FD + i);
-	if (!timerfds[0].open)
+	if (!timerfd.open)
 		return;
-	if (kernel.owner_sleeps && owner->waits_on && timerfds[0].readable)
+	if (timerfd.clock != CLOCK_MONOTONIC) {
+		timerfd.was_set = kernel.clock == CLOCK_REALTIME;
+		if (timerfd.was_set && timerfd.cancels)
+			timerfd_go_off();
+		else
+			timerfd_look();
+	}
+	if (kernel.owner_sleeps && owner->waits_on && timerfd.readable)
 		scheduler_wake(owner->waits_on, 1);
 	else if (kernel.owner_sleeps && owner->waits_on)
-		scheduler_hasten(owner, timerfd_at_ns(TIMERFD_FD));
+		scheduler_hasten(owner, timerfd_at_ns());
 }
 
 int __wrap_timerfd_create(int clock, int flags)
 {
-	int i = kernel.owner_is_open; /* the first timerfd is the owner's */
-
 	(void)flags;
 	scheduler_step();
-	while (kernel.owner_is_open && i < TIMERFDS_MAX - 1 && timerfds[i].open)
-		i++;
-	if ((clock != kernel.clock && clock != CLOCK_MONOTONIC) || timerfds[i].open)
+	if (clock != kernel.clock || timerfd.open)
 		report_failure("this timerfd is not simulated");
 	if (kernel_refuses()) {
 		errno = EMFILE;
 		return -1;
 	}
-	timerfds[i] = (struct timerfd){ .open = true, .clock = clock };
+	timerfd = (struct timerfd){ .open = true, .clock = clock };
 	kernel.bells++;
-	return TIMERFD_FD + i;
+	return TIMERFD_FD;
 }
 
-void timerfd_close(int fd)
+void timerfd_close(void)
 {
-	timerfd_of(fd)->open = false;
+	check_open(TIMERFD_FD);
+	timerfd.open = false;
 	kernel.bells--;
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
                            struct itimerspec *ret_old)
 {
-	struct timerfd *timerfd = timerfd_of(fd);
 	bool absolute = (flags & TFD_TIMER_ABSTIME) != 0, told;
 
 	scheduler_step();
-	if (timerfd->of_parent)
+	check_open(fd);
+	if (kernel.forked)
 		report_failure("a child sets its parent's timerfd %d", fd);
 	if (flags == 0 && (new->it_value.tv_sec | new->it_value.tv_nsec) == 0) {
-		*timerfd = (struct timerfd){ .open = true,
-			                     .clock = timerfd->clock,
-			                     .edges = timerfd->edges };
+		timerfd = (struct timerfd){ .open = true, .clock = timerfd.clock };
 		return 0;
 	}
-	if (ret_old || absolute != (timerfd->clock == CLOCK_REALTIME) || new->it_value.tv_sec < 0 ||
+	if (ret_old || absolute != (timerfd.clock == CLOCK_REALTIME) || new->it_value.tv_sec < 0 ||
 	    new->it_value.tv_nsec > 999999999 ||
 	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)
 		report_failure("this setting of the timerfd is not simulated");
@@ -234,25 +192,25 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 		errno = EPERM;
 		return -1;
 	}
-	timerfd->at_ns =
+	timerfd.at_ns =
 		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
-	timerfd->meant_ns = timerfd->at_ns;
+	timerfd.meant_ns = timerfd.at_ns;
 	/* the kernel adds its clock without an overflow; 1 stands for any time that has passed */
-	if (!absolute && timerfd->at_ns < INT64_MAX) {
-		timerfd->meant_ns =
-			timerfd->at_ns == 1 ? 0 : scheduler.current->read_ns + timerfd->at_ns;
-		timerfd->at_ns += timerfd_now_ns(timerfd);
+	if (!absolute && timerfd.at_ns < INT64_MAX) {
+		timerfd.meant_ns =
+			timerfd.at_ns == 1 ? 0 : scheduler.current->read_ns + timerfd.at_ns;
+		timerfd.at_ns += timerfd_now_ns();
 	}
-	report_tell("  alarm at %" PRIu64, timerfd->at_ns);
-	timerfd->armed = timerfd->at_ns < INT64_MAX;
-	timerfd->readable = false;
-	timerfd->cancels = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
-	told = timerfd->cancels && timerfd->was_set;
-	timerfd->was_set = false;
-	timerfd_look(fd);
+	report_tell("  alarm at %" PRIu64, timerfd.at_ns);
+	timerfd.armed = timerfd.at_ns < INT64_MAX;
+	timerfd.readable = false;
+	timerfd.cancels = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
+	told = timerfd.cancels && timerfd.was_set;
+	timerfd.was_set = false;
+	timerfd_look();
 	if (!told)
 		return 0;
-	kernel.jumps_told += fd == TIMERFD_FD;
+	kernel.jumps_told++;
 	errno = ECANCELED;
 	return -1;
 }

@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "buffers.h"
 #include "own_steps.h"
 #include "plain_accesses.h"
 #include "races.h"
@@ -88,22 +87,18 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 	return covered != 0;
 }
 
-/*
- * Before the actor synchronizes through `view`: drains a thread's buffer. False in mode sc, without
- * views.
- */
-static bool view_enter(unsigned drained, const struct memory_view *view)
+/* Before the actor synchronizes through `view`. False in mode sc, which has no views. */
+static bool view_enter(const struct memory_view *view)
 {
 	if (memory.mode == MEMORY_SC)
 		return false;
-	buffer_drain(drained);
 	sc_access(view);
 	return true;
 }
 
 void memory_born(unsigned thread)
 {
-	if (!view_enter(scheduler_self(), &memory_views[thread]))
+	if (!view_enter(&memory_views[thread]))
 		return;
 	view_join(&memory_views[thread], &memory_views[scheduler_self()]);
 	memory_views[thread].epochs[thread]++;
@@ -112,13 +107,13 @@ void memory_born(unsigned thread)
 
 void memory_join(unsigned thread)
 {
-	if (view_enter(thread, &memory_views[thread]))
+	if (view_enter(&memory_views[thread]))
 		view_join(&memory_views[scheduler_self()], &memory_views[thread]);
 }
 
 void memory_publish(struct memory_view *view)
 {
-	if (!view_enter(scheduler_self(), view))
+	if (!view_enter(view))
 		return;
 	view_join(view, &memory_views[scheduler_self()]);
 	memory_views[scheduler_self()].epochs[scheduler_self()]++;
@@ -126,7 +121,7 @@ void memory_publish(struct memory_view *view)
 
 void memory_acquire(const struct memory_view *view)
 {
-	if (view_enter(scheduler_self(), view))
+	if (view_enter(view))
 		view_join(&memory_views[scheduler_self()], view);
 }
 
@@ -145,7 +140,6 @@ void memory_call(void)
 
 uint32_t memory_newest(const void *word)
 {
-	buffer_drain(scheduler_self());
 	return (uint32_t)word_load(word, sizeof(uint32_t));
 }
 
@@ -168,7 +162,7 @@ static _Noreturn void fail_freed(const volatile void *word)
  */
 static void location_reset(struct location *location, uint64_t value)
 {
-	if (location->count > 0 && memory.mode == MEMORY_C11)
+	if (location->count > 0)
 		accesses_check(&location->accesses, "a plain write", simulation_line);
 	location->count = 1;
 	sc_forget(&location->sc);
@@ -339,29 +333,18 @@ static uint64_t location_take(struct location *location, int order)
 
 /* ---- the accesses ---- */
 
-/*
- * Whether it uses the machine's memory or the buffers. In mode tso location_of() only checks that
- * the memory is not freed.
- */
-static bool memory_direct(const volatile void *word, unsigned bytes)
+/* Whether it uses the machine's memory. */
+static bool memory_direct(void)
 {
-	if (memory.mode == MEMORY_SC || memory.peeking)
-		return true;
-	if (memory.mode == MEMORY_TSO) {
-		buffers_drain_some();
-		(void)location_of(word, bytes);
-		return true;
-	}
-	return false;
+	return memory.mode == MEMORY_SC || memory.peeking;
 }
 
 static uint64_t load_ordered(const volatile void *word, unsigned bytes, int order)
 {
 	struct location *location;
 
-	if (memory_direct(word, bytes))
-		return memory.mode == MEMORY_TSO ? buffer_load(word, bytes)
-		                                 : word_load(word, bytes);
+	if (memory_direct())
+		return word_load(word, bytes);
 	location = location_of(word, bytes);
 	return location_read(location, location_choose(location, order), order);
 }
@@ -374,7 +357,7 @@ static void count_step(const volatile void *word, bool wrote)
 	own_steps_make(word, stale);
 	stale = false;
 	if (wrote)
-		own_steps_wrote(word, scheduler_self());
+		own_steps_wrote(word);
 }
 
 uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
@@ -390,14 +373,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 	struct location *location;
 
 	order = weaken_order(order);
-	if (memory_direct(word, bytes)) {
-		if (memory.mode == MEMORY_TSO && order != memory_order_seq_cst) {
-			buffer_store(word, bytes, value);
-			count_step(word, false);
-			return;
-		}
-		buffer_drain(scheduler_self());
-	} else {
+	if (!memory_direct()) {
 		location = location_of(word, bytes);
 		location_check_order(location, order);
 		location_add(location, value, order, false);
@@ -411,7 +387,6 @@ void memory_tell(uint32_t *word, uint32_t value)
 {
 	simulation_line = (struct source_location){ __FILE__, __LINE__ };
 	simulation_store(word, sizeof(*word), value, memory_order_release);
-	buffer_drain(scheduler_self());
 }
 
 /* Always reads the newest store. */
@@ -425,8 +400,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	count_step(word, true);
 	if (order == WEAKEN_LOAD)
 		return load_ordered(word, bytes, memory_order_seq_cst);
-	if (memory_direct(word, bytes)) {
-		buffer_drain(scheduler_self());
+	if (memory_direct()) {
 		before = word_load(word, bytes);
 		word_store(word, bytes, simulation_changed(before, change, operand));
 		return before;
@@ -474,8 +448,7 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 	uint64_t seen = word_load(expected, bytes);
 	bool done;
 
-	if (memory_direct(word, bytes)) {
-		buffer_drain(scheduler_self());
+	if (memory_direct()) {
 		done = word_load(word, bytes) == seen;
 		seen = word_load(word, bytes);
 	} else {
@@ -528,8 +501,8 @@ static void count_step_on_pair(volatile void *pair, bool wrote)
 	stale = false;
 	if (!wrote)
 		return;
-	own_steps_wrote(pair, scheduler_self());
-	own_steps_wrote(pair_high(pair), scheduler_self());
+	own_steps_wrote(pair);
+	own_steps_wrote(pair_high(pair));
 }
 
 bool memory_cas_pair(volatile void *pair, unsigned __int128 before, unsigned __int128 after,
@@ -538,8 +511,7 @@ bool memory_cas_pair(volatile void *pair, unsigned __int128 before, unsigned __i
 	bool done;
 
 	order = weaken_order(order);
-	if (memory_direct(pair, sizeof(uint64_t))) {
-		buffer_drain(scheduler_self());
+	if (memory_direct()) {
 		done = pair_load(pair) == before;
 	} else {
 		struct location *low = location_of(pair, sizeof(uint64_t));
@@ -572,14 +544,11 @@ void memory_freed(const void *base, size_t bytes)
 {
 	if (memory.mode == MEMORY_SC)
 		return;
-	buffer_drain(scheduler_self());
 	plain_freed(base, bytes);
 	for (uint32_t i = 0; i < locations_count; i++) {
 		if (!inside(words[i], base, bytes) || locations[i].freed)
 			continue;
-		if (memory.mode == MEMORY_C11)
-			accesses_check(&locations[i].accesses, "the freeing of memory",
-			               simulation_line);
+		accesses_check(&locations[i].accesses, "the freeing of memory", simulation_line);
 		locations[i].freed = true;
 	}
 }
@@ -589,8 +558,8 @@ void memory_freed(const void *base, size_t bytes)
 void memory_peek(bool peek)
 {
 	memory.peeking = peek;
-	simulation_direct = peek ? memory.mode != MEMORY_TSO
-	                         : memory.mode == MEMORY_SC && !weaken_asked && !own_steps_counted;
+	simulation_direct =
+		peek || (memory.mode == MEMORY_SC && !weaken_asked && !own_steps_counted);
 	plain_watch(!peek);
 }
 
@@ -598,9 +567,8 @@ void memory_begin(enum memory_mode mode, struct dice dice)
 {
 	memory = (struct memory){ .mode = mode, .dice = dice };
 	memory.stale_one_in = UINT32_C(2) << dice_below(&memory.dice, 5);
-	memory.drain_one_in = UINT32_C(2) << dice_below(&memory.dice, 12);
+	(void)dice_roll(&memory.dice); /* so that the seeds make the runs that they made before */
 	memset(memory_views, 0, sizeof(memory_views));
-	buffers_begin();
 	sc_begin();
 	plain_begin();
 	weaken_begin();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which value each atomic load returns. In mode `sc` it is the newest. In mode `tso` each
- * actor's stores wait in a buffer first, as on x86. In mode `c11` a word keeps its last stores, and
- * the seed chooses among those that C11 allows; races of plain data fail the run. README.md says
- * what is modelled. redirect_atomics.h brings the library's accesses here.
+ * Decides which value each atomic load returns. In mode `sc` it is the newest. In mode `c11` a word
+ * keeps its last stores, and the seed chooses among those that C11 allows; races of plain data fail
+ * the run. README.md says what is modelled. redirect_atomics.h brings the library's accesses here.
  */
 #ifndef SIMULATION_MEMORY_MODELS_H
 #define SIMULATION_MEMORY_MODELS_H
@@ -18,7 +17,7 @@
 /* threads with a view, at least ACTORS_MAX */
 #define MEMORY_THREADS 12
 
-enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };
+enum memory_mode { MEMORY_SC, MEMORY_C11 };
 
 /* Known are all accesses of thread i up to its epoch epochs[i]. */
 struct memory_view {
@@ -32,8 +31,6 @@ struct memory {
 	struct dice dice;
 	/* one load in so many that may return an older store does */
 	uint32_t stale_one_in;
-	/* tso: at one access in so many a buffered store reaches memory */
-	uint32_t drain_one_in;
 };
 
 extern struct memory memory;
@@ -68,7 +65,7 @@ void memory_peek(bool peek);
 void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
-/* Release to, acquire from, or both, like a lock. Each drains the actor's buffer first. */
+/* Release to, acquire from, or both, like a lock. */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);
 void memory_lock(struct memory_view *view);

@@ -2,7 +2,7 @@
 /*
  * What the workers of a run do. Each operation is one call of the library, of which the oracle is
  * told before and after. The seed and the number of the operation decide which worker makes which
- * call. It chooses among the timers and queues that exist then, so a run stays valid if some of its
+ * call. It chooses among the timers and queues that exist then, so a run stays valid if its last
  * operations are left out.
  */
 #include "simulated_run.h"
@@ -18,8 +18,6 @@
 
 #define TIMERHUB_TEST_POINTS
 #include "../../lib/base/test_point.h"
-#include "buffers.h"
-#include "loops.h"
 #include "own_steps.h"
 #include "report.h"
 
@@ -137,8 +135,7 @@ static int queue_enter(struct dice *dice, const struct worker *consumer)
 	struct world_queue *queue = &world.queues[index];
 
 	if (!queue->queue || queue->closing ||
-	    (consumer &&
-	     (queue->of_loop || (queue->consumer >= 0 && queue->consumer != (int)consumer->index))))
+	    (consumer && queue->consumer >= 0 && queue->consumer != (int)consumer->index))
 		return -1;
 	queue->users++;
 	memory_acquire(&queue->opened);
@@ -564,7 +561,7 @@ static void operation_count(void)
 	struct timerhub_stats stats;
 
 	if (oracle.counting++ == 0)
-		oracle.live_most = oracle.active_count + oracle.lingering + oracle.alarms;
+		oracle.live_most = oracle.active_count + oracle.lingering;
 	if (timerhub_stats(world.hub, &stats) < 0)
 		report_failure("stats");
 	if (!world.late && stats.live > oracle.live_most)
@@ -602,7 +599,6 @@ static void check_dead(int result)
 static void child_begin(void)
 {
 	kernel_forked();
-	buffer_drain(scheduler_self());
 	memory_begin(MEMORY_SC, memory.dice);
 	scheduler_hold();
 }
@@ -740,7 +736,6 @@ static void on_event(const struct timerhub_event *event)
 		cancel_from_inside(worker, life);
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
-	loops_in_callback(worker);
 	scheduler_step();
 	/* weak memory: others run meanwhile, up to three times */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
@@ -919,10 +914,6 @@ static void operation_stop(struct worker *worker)
 
 	if (index < 0)
 		return;
-	if (world.queues[index].of_loop) {
-		queue_leave(index);
-		return;
-	}
 	world_stop_queue((unsigned)index);
 	queue_leave(index);
 }
@@ -961,7 +952,6 @@ static void operation_set_clock(struct worker *worker)
 	report_tell("clock set from %" PRIu64 " to %" PRIu64, before_ns, now_ns);
 	kernel_set_clock(now_ns);
 	oracle_clock_set(before_ns);
-	loops_clock_set(before_ns);
 }
 
 static void operation_reopen(struct worker *worker)
@@ -972,7 +962,7 @@ static void operation_reopen(struct worker *worker)
 
 	if (index < 0)
 		return;
-	if (world.closes == CLOSES_MAX || world.queues[index].of_loop) {
+	if (world.closes == CLOSES_MAX) {
 		queue_leave(index);
 		return;
 	}
@@ -998,7 +988,7 @@ static void operation_reopen(struct worker *worker)
 /* ---- a forked child ---- */
 
 /* Others were inside calls at the fork. */
-static _Noreturn void child_run(struct worker *worker, const struct life *life)
+static _Noreturn void child_run(const struct life *life)
 {
 	struct timerhub_event event;
 	struct timerhub_stats stats;
@@ -1014,7 +1004,7 @@ static _Noreturn void child_run(struct worker *worker, const struct life *life)
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		struct timerhub_queue *queue = world.queues[i].queue;
 
-		if (!queue || world.queues[i].closing || world.queues[i].of_loop)
+		if (!queue || world.queues[i].closing)
 			continue;
 		check_dead(timerhub_after(queue, 1, 1, NULL));
 		check_dead(timerhub_drain(queue, &event, 1));
@@ -1024,12 +1014,11 @@ static _Noreturn void child_run(struct worker *worker, const struct life *life)
 		if (i == 0)
 			timerhub_queue_close(queue);
 	}
-	loops_check_child(worker);
 	timerhub_close(world.hub);
 	_exit(EXIT_SUCCESS);
 }
 
-static void operation_fork(struct worker *worker)
+static void operation_fork(void)
 {
 	const struct life *life = random_life(&memory.dice);
 	pid_t pid;
@@ -1037,7 +1026,7 @@ static void operation_fork(struct worker *worker)
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		child_run(worker, life);
+		child_run(life);
 	child_wait(pid);
 }
 
@@ -1160,11 +1149,9 @@ void operation_run(struct worker *worker, unsigned number)
 	if (oracle.lives_count + 64 > LIVES_MAX)
 		return;
 	if (dice_one_in(&memory.dice, FORK_ONE_IN))
-		operation_fork(worker);
+		operation_fork();
 	worker->actor->signal = operation_nested;
-	if (world.loop_one_in > 0 && dice_below(&dice, world.loop_one_in + 1) == 0) {
-		operation_loop(worker);
-	} else if (kind == 99 && (world.late || dice_one_in(&dice, 4))) {
+	if (kind == 99 && (world.late || dice_one_in(&dice, 4))) {
 		worker->actor->signal = NULL;
 		operation_reopen(worker);
 	} else if (kind == 98) {

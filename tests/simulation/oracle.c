@@ -34,8 +34,6 @@ void oracle_begin(unsigned capacity)
 	oracle.lingering = 0;
 	oracle.active_count = oracle.arming_count = oracle.occupancy_peak = 0;
 	oracle.capacity = capacity;
-	oracle.alarms = 0;
-	oracle.alarms_armed = 0;
 	oracle.calls = 0;
 	oracle.owner_read = 0;
 	oracle.stamp = oracle.clock_set = 0;
@@ -809,7 +807,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
-	if (memory.mode == MEMORY_C11 && memory_known()->epochs[write->thread] < write->epoch &&
+	if (memory.mode != MEMORY_SC && memory_known()->epochs[write->thread] < write->epoch &&
 	    !life_rearmed_alike(life, write, taking, expires_ns))
 		fail("timer %u was delivered, and its deadline was not given before",
 		     life_number(life));
@@ -1047,7 +1045,7 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 void oracle_walk_end(const struct walk *walk)
 {
 	/* c11: may miss a timer whose armer it has not synchronized with */
-	if (memory.mode == MEMORY_C11)
+	if (memory.mode != MEMORY_SC)
 		return;
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];
@@ -1209,10 +1207,8 @@ void oracle_conserve(const struct timerhub_stats *stats)
 		fail("the counts of the oracle itself are wrong");
 	if (oracle.active_count > oracle.capacity)
 		fail("%u timers are live", oracle.active_count);
-	if (stats->armed != oracle.armed + oracle.alarms_armed ||
-	    stats->live != oracle.active_count + oracle.alarms ||
-	    stats->cancelled != oracle.cancelled || stats->delivered < oracle.delivered ||
-	    (stats->delivered != oracle.delivered && oracle.alarms == 0) ||
+	if (stats->armed != oracle.armed || stats->live != oracle.active_count ||
+	    stats->cancelled != oracle.cancelled || stats->delivered != oracle.delivered ||
 	    stats->overruns != oracle.overruns ||
 	    /* the owner may just have been told */
 	    kernel.jumps_told - stats->clock_jumps > 1)

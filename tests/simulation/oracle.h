@@ -16,11 +16,9 @@
 #define LIVES_MAX 8192
 #define WRITES_MAX 12
 #define AHEAD_MAX 8
-#define LOOPS_MAX 2
-#define QUEUES_MAX (3 + LOOPS_MAX) /* each loop on the hub has one of its own */
+#define QUEUES_MAX 3
 #define ORDER_EVENTS 8
-#define EVENTS_MAX 40  /* largest number of events that one call takes */
-#define CALLED_MAX 128 /* largest number of timers that one dispatch or turn calls */
+#define EVENTS_MAX 40 /* largest number of events that one call takes */
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
 /* the library's largest, in ns */
@@ -121,7 +119,7 @@ struct taking {
 	bool owner_slept;
 	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
-	unsigned called[CALLED_MAX], calls; /* the timers whose callbacks the call has called */
+	unsigned called[EVENTS_MAX], calls; /* the timers whose callbacks the call has called */
 	bool may_leave; /* the dispatch has called a timer that may expire again */
 	struct taking *next;
 };
@@ -154,8 +152,6 @@ struct oracle {
 	/* most slots in use since no arm was in progress */
 	unsigned occupancy_peak;
 	unsigned capacity;
-	unsigned alarms;       /* number of timers by which loops wake, which no walk shows */
-	uint64_t alarms_armed; /* of those too whose loop was refused */
 	/* how late a coalescing owner may be */
 	uint64_t gather_ns;
 	unsigned calls; /* number of arms, re-arms, cancels and queries in progress */

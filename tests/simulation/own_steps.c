@@ -141,7 +141,7 @@ void own_steps_make_pair(volatile void *pair, bool stale)
 	call_step(call, disturbed || stale);
 }
 
-void own_steps_wrote(const volatile void *word, unsigned thread)
+void own_steps_wrote(const volatile void *word)
 {
 	struct written *written = written_find(word);
 
@@ -151,6 +151,6 @@ void own_steps_wrote(const volatile void *word, unsigned thread)
 		.run = run,
 		.word = word,
 		.at = stamp,
-		.by = calls[thread] ? calls[thread]->begin : 0,
+		.by = calls[scheduler_self()] ? calls[scheduler_self()]->begin : 0,
 	};
 }

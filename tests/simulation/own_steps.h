@@ -43,7 +43,6 @@ void own_steps_resume(struct own_steps *paused);
 /* `stale`: an older value than the newest. Not needed while own_steps_counted is false. */
 void own_steps_make(const volatile void *word, bool stale);
 void own_steps_make_pair(volatile void *pair, bool stale);
-/* In mode tso later, when the buffered store comes. */
-void own_steps_wrote(const volatile void *word, unsigned thread);
+void own_steps_wrote(const volatile void *word);
 
 #endif

@@ -47,7 +47,7 @@ bool races_allowed(struct source_location place)
 
 void plain_read_at(struct plain *plain, struct source_location place)
 {
-	if (memory.mode != MEMORY_C11)
+	if (memory.mode == MEMORY_SC)
 		return;
 	accesses_check(&plain->writes, "a read", place);
 	accesses_note(&plain->reads, place);
@@ -55,7 +55,7 @@ void plain_read_at(struct plain *plain, struct source_location place)
 
 void plain_write_at(struct plain *plain, struct source_location place)
 {
-	if (memory.mode != MEMORY_C11)
+	if (memory.mode == MEMORY_SC)
 		return;
 	accesses_check(&plain->writes, "a write", place);
 	accesses_check(&plain->reads, "a write", place);

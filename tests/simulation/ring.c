@@ -155,7 +155,7 @@ void ring_notice(int fd)
 /* Is there a completion? */
 static bool ring_readable(void)
 {
-	timerfd_look(TIMERFD_FD);
+	timerfd_look();
 	if (ring.has_timeout && ring.timeout_at_ns <= scheduler.now_ns) {
 		ring.has_timeout = false;
 		ring.timeout_at_ns = UINT64_MAX;

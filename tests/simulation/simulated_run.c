@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "../harness/hub_check.h"
-#include "loops.h"
 #include "own_steps.h"
 #include "report.h"
 
@@ -88,7 +87,6 @@ static void world_open_hub(struct dice *dice)
 			report_failure("a refused open left something behind");
 	}
 	kernel.refuse_after = 0;
-	kernel.owner_is_open = true;
 	oracle.manual_hub = world.manual ? world.hub : NULL;
 	report_tell("open: %s, for %u timers, spin %" PRIu64 " ns, %u processors, clock %u",
 	            world.manual ? "manual" : "with an owner", config.timers_max, config.spin_ns,
@@ -128,7 +126,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 
 static void world_open_queues(struct dice *dice)
 {
-	world.queues_count = 1 + (unsigned)dice_below(dice, QUEUES_MAX - LOOPS_MAX);
+	world.queues_count = 1 + (unsigned)dice_below(dice, QUEUES_MAX);
 	if (world.plan->focus == FOCUS_STOP)
 		world.queues_count = 1;
 	for (unsigned i = 0; i < world.queues_count; i++) {
@@ -209,13 +207,9 @@ static void mover_run(void *unused)
 static void world_spawn(struct dice *dice)
 {
 	world.workers_count = 1 + (unsigned)dice_below(dice, WORKERS_MAX);
-	for (unsigned i = 0; i < world.plan->operations; i++) {
-		bool dropped = world.plan->dropped && world.plan->dropped[i];
-
-		world.doers[i] = dropped ? NOBODY
-		                         : (uint8_t)operation_worker(world.plan->seed, i,
-		                                                     world.workers_count);
-	}
+	for (unsigned i = 0; i < world.plan->operations; i++)
+		world.doers[i] =
+			(uint8_t)operation_worker(world.plan->seed, i, world.workers_count);
 	for (unsigned i = 0; i < world.workers_count; i++) {
 		struct worker *worker = &world.workers[i];
 
@@ -268,7 +262,7 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 
 static bool world_has_no_callers(void)
 {
-	if (oracle.calls > 0 || loops_are_calling())
+	if (oracle.calls > 0)
 		return false;
 	for (unsigned i = 0; i < world.queues_count; i++)
 		if (oracle_taking(i) || world.queues[i].closing)
@@ -302,7 +296,6 @@ static void world_quiet(void)
 	if (!world.hub || world.over || !oracle.mover) /* the run has not begun, or is over */
 		return;
 	due = oracle_quiet();
-	loops_quiet();
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		const struct world_queue *queue = &world.queues[i];
 
@@ -404,7 +397,6 @@ static void world_close(struct dice *dice)
 			scheduler_block(oracle.mover, UINT64_MAX);
 		memory_join((unsigned)(oracle.mover - scheduler.actors));
 	}
-	loops_close();
 	for (unsigned i = 0; i < world.queues_count; i++)
 		if (dice_one_in(dice, 2)) {
 			timerhub_queue_close(world.queues[i].queue);
@@ -461,7 +453,6 @@ void world_run(const struct plan *plan)
 		world.instants[i] += oracle_now_ns();
 	world.workers_count = WORKERS_MAX;
 	world_open_queues(&dice);
-	loops_open();
 	world_spawn(&dice);
 	world_wait_for_workers();
 	scheduler_calm();

@@ -12,13 +12,11 @@
 
 #define WORKERS_MAX 5
 #define OPERATIONS_MAX 4096
-#define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
 /* --focus; with FOCUS_NONE each seed chooses its own mixture. */
 enum focus {
 	FOCUS_NONE,
-	FOCUS_LOOP,  /* event loops */
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
 	FOCUS_LATE,  /* the close of queues, and calls on queues that are being closed */
 	FOCUS_CLOCK, /* a wall clock that is often set back to a time before an expiry */
@@ -33,7 +31,6 @@ enum focus {
 struct plan {
 	uint64_t seed;
 	unsigned operations;
-	const bool *dropped; /* for each operation, whether it is left out; or NULL */
 	enum memory_mode memory;
 	enum focus focus;
 };
@@ -45,7 +42,6 @@ struct world_queue {
 	/* calls that must return before it is closed */
 	unsigned users;
 	bool closing;
-	bool of_loop; /* the queue of an event loop, which alone takes events and closes it */
 	/* workers dispatch, so each timer needs a callback */
 	bool dispatched;
 	/* the only worker that takes; -1: all do */
@@ -69,10 +65,9 @@ struct worker {
 	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
 	/* the queue that it waits for or polls, or -1 */
 	int blocked_on, polls_edge;
-	struct walk walk;        /* the worker's call of timerhub_each() in progress */
-	struct life *works_on;   /* the timer of the worker's last arm or re-arm */
-	struct life *inside;     /* the timer whose callback the worker runs, or NULL */
-	struct world_loop *loop; /* the loop that the worker uses, or NULL */
+	struct walk walk;      /* the worker's call of timerhub_each() in progress */
+	struct life *works_on; /* the timer of the worker's last arm or re-arm */
+	struct life *inside;   /* the timer whose callback the worker runs, or NULL */
 };
 
 struct world {
@@ -84,8 +79,7 @@ struct world {
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
-	unsigned closes;      /* number of queues closed so far */
-	unsigned loop_one_in; /* one operation of so many uses a loop; 0: none */
+	unsigned closes; /* number of queues closed so far */
 	/* how often nobody could run and the owner slept */
 	unsigned sleeps;
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
@@ -102,7 +96,7 @@ struct world {
 	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
 	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
-	/* by operation; NOBODY: left out */
+	/* by operation */
 	uint8_t doers[OPERATIONS_MAX];
 };
 

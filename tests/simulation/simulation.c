@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs seeds on all processors. Each attempt is a process of its own, because a failure ends it. If
- * a seed fails, the program searches for the fewest operations with which it still fails, and
- * prints them together with the command that repeats them.
+ * a seed fails, the program leaves out the last operations as long as it still fails, and prints
+ * the others together with the command that repeats them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,22 +23,18 @@
 #include "weaken.h"
 
 #define JOBS_MAX 256
-/* Processor seconds of one attempt; of 256 seeds; of the search for a smaller run (elapsed). */
+/* Processor seconds of one attempt; of 256 seeds. */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
-#define SHRINK_S 60
 
 struct options {
 	uint64_t first, last; /* the seeds to run */
 	unsigned operations, jobs;
 	double minutes; /* if > 0, ignore `last`, and run seeds for this number of minutes */
-	/* in seconds */
-	double shrink_s;
 	enum memory_mode memory;
 	enum focus focus;
 	const char *weaken; /* the access to weaken, in the form of weaken_parse(); or NULL */
 	bool replay;
-	bool dropped[OPERATIONS_MAX];
 };
 
 /* With the processes that run seeds. */
@@ -57,8 +53,8 @@ void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd
 int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
 long __real_sysconf(int name);
 
-static const char *const focuses[] = { "none", "loop", "waits", "late", "clock",
-	                               "push", "tiny", "stop",  "full" };
+static const char *const focuses[] = { "none", "waits", "late", "clock",
+	                               "push", "tiny",  "stop", "full" };
 
 static double seconds(void)
 {
@@ -80,20 +76,17 @@ static void processor_limit(int limit_s)
 static _Noreturn void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
-	      "                  [--shrink T] [--memory sc|tso|c11]\n"
-	      "                  [--focus waits|late|clock|push|tiny|stop|full|loop]\n"
+	      "                  [--memory sc|c11] [--focus waits|late|clock|push|tiny|stop|full]\n"
 	      "                  [--weaken FILE:LINE:ORDER]\n"
-	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
+	      "       simulation --seed S [--operations N] [--memory M]\n"
 	      "Runs the library under a seeded scheduler. Exits with 1 if a law is broken.\n"
 	      "  --minutes M  run seeds from FIRST on for M minutes\n"
-	      "  --shrink T   search at most T seconds for the fewest operations that fail (60)\n"
 	      "  --seed S     run one seed, and print each operation\n"
-	      "  --keep LIST  run only these operations of the seed\n"
-	      "  --memory M   memory model: sc (loads return the newest store), tso (x86), c11\n"
-	      "  --focus F    with tso or c11, make runs of one kind: cancellers that wait for\n"
+	      "  --memory M   memory model: sc (loads return the newest store), c11\n"
+	      "  --focus F    with c11, make runs of one kind: cancellers that wait for\n"
 	      "               callbacks, calls on closing queues, a wall clock that is set,\n"
 	      "               frequent pushes into the inbox, one or two slots, a stopped queue,\n"
-	      "               an inbox that is not drained, event loops\n"
+	      "               an inbox that is not drained\n"
 	      "  --weaken W   give the atomic accesses in a line of lib/ a weaker order: relaxed,\n"
 	      "               acquire, release, acq_rel, load\n",
 	      stderr);
@@ -101,6 +94,14 @@ static _Noreturn void usage(void)
 }
 
 /* ---- one attempt ---- */
+
+static struct plan plan_of(const struct options *options, uint64_t seed)
+{
+	return (struct plan){ .seed = seed,
+		              .operations = options->operations,
+		              .memory = options->memory,
+		              .focus = options->focus };
+}
 
 static bool attempt(const struct plan *plan, bool telling)
 {
@@ -127,89 +128,32 @@ static bool attempt(const struct plan *plan, bool telling)
 	return status == 0;
 }
 
-/* Halves first, then smaller parts; sets `dropped`. */
-static void shrink(struct plan *plan, bool *dropped, double limit_s)
-{
-	bool tried[OPERATIONS_MAX];
-	struct plan trial = { .seed = plan->seed,
-		              .operations = plan->operations,
-		              .dropped = tried,
-		              .memory = plan->memory,
-		              .focus = plan->focus };
-	double until = seconds() + limit_s;
-
-	for (unsigned piece = plan->operations / 2; piece > 0;) {
-		bool shrunk = false;
-
-		for (unsigned at = 0; at < plan->operations && seconds() < until; at += piece) {
-			bool changed = false;
-
-			memcpy(tried, dropped, sizeof(tried));
-			for (unsigned i = at; i < at + piece && i < plan->operations; i++) {
-				changed |= !tried[i];
-				tried[i] = true;
-			}
-			if (!changed || attempt(&trial, false))
-				continue;
-			memcpy(dropped, tried, sizeof(tried));
-			shrunk = true;
-		}
-		if (!shrunk || piece > 1)
-			piece /= 2;
-	}
-}
-
-static void print_kept(const bool *dropped, unsigned operations)
-{
-	const char *comma = "";
-
-	for (unsigned i = 0; i < operations; i++) {
-		unsigned end = i;
-
-		if (dropped[i])
-			continue;
-		while (end + 1 < operations && !dropped[end + 1])
-			end++;
-		if (end == i)
-			printf("%s%u", comma, i);
-		else
-			printf("%s%u-%u", comma, i, end);
-		comma = ",";
-		i = end;
-	}
-}
-
 static const char *memory_name(enum memory_mode mode)
 {
-	return mode == MEMORY_SC ? "sc" : mode == MEMORY_TSO ? "tso" : "c11";
+	return mode == MEMORY_SC ? "sc" : "c11";
 }
 
 static void tell_failure(const char *program, const struct options *options, uint64_t seed)
 {
-	static bool dropped[OPERATIONS_MAX];
-	struct plan plan = { .seed = seed,
-		             .operations = options->operations,
-		             .dropped = dropped,
-		             .memory = options->memory,
-		             .focus = options->focus };
-	unsigned kept = 0;
+	struct plan plan = plan_of(options, seed);
+	unsigned enough = plan.operations;
 
 	if (attempt(&plan, false)) {
 		printf("seed %" PRIu64 " fails only after the seeds before it\n", seed);
 		return;
 	}
-	printf("seed %" PRIu64 " fails; looking for the fewest operations that do\n", seed);
-	shrink(&plan, dropped, options->shrink_s);
+	for (unsigned piece = enough / 2; piece > 0; piece /= 2) {
+		plan.operations = enough - piece;
+		if (!attempt(&plan, false))
+			enough -= piece;
+	}
+	plan.operations = enough;
+	printf("seed %" PRIu64 " fails by its first %u operations:\n", seed, enough);
 	(void)attempt(&plan, true);
-	for (unsigned i = 0; i < plan.operations; i++)
-		kept += !dropped[i];
-	printf("%u operations left. To see this again:\n  %s --seed %" PRIu64
-	       " --operations %u --keep ",
-	       kept, program, seed, plan.operations);
-	print_kept(dropped, plan.operations);
-	printf(" --memory %s --focus %s%s%s\n", memory_name(options->memory),
-	       focuses[options->focus], options->weaken ? " --weaken " : "",
-	       options->weaken ? options->weaken : "");
+	printf("To see this again:\n  %s --seed %" PRIu64
+	       " --operations %u --memory %s --focus %s%s%s\n",
+	       program, seed, enough, memory_name(options->memory), focuses[options->focus],
+	       options->weaken ? " --weaken " : "", options->weaken ? options->weaken : "");
 }
 
 /* ---- many seeds ---- */
@@ -224,9 +168,7 @@ static void add_to_digest(uint64_t seed)
 
 static void job_run(const struct options *options, unsigned job)
 {
-	struct plan plan = { .operations = options->operations,
-		             .memory = options->memory,
-		             .focus = options->focus };
+	struct plan plan = plan_of(options, 0);
 	double until = seconds() + options->minutes * 60;
 
 	report_text = shared->jobs[job].text;
@@ -309,29 +251,9 @@ static int run_seeds(const char *program, const struct options *options)
 
 /* ---- the command line ---- */
 
-static void keep(struct options *options, const char *list)
-{
-	char *end;
-
-	memset(options->dropped, 1, sizeof(options->dropped));
-	while (*list != '\0') {
-		unsigned long first = strtoul(list, &end, 10), last = first;
-
-		if (*end == '-')
-			last = strtoul(end + 1, &end, 10);
-		if (end == list || last >= OPERATIONS_MAX)
-			usage();
-		for (; first <= last; first++)
-			options->dropped[first] = false;
-		list = *end == ',' ? end + 1 : end;
-	}
-}
-
 static void choose_memory(struct options *options, const char *name)
 {
-	if (strcmp(name, "tso") == 0)
-		options->memory = MEMORY_TSO;
-	else if (strcmp(name, "c11") == 0)
+	if (strcmp(name, "c11") == 0)
 		options->memory = MEMORY_C11;
 	else if (strcmp(name, "sc") != 0)
 		usage();
@@ -361,8 +283,6 @@ static void option(struct options *options, const char *name, const char *value)
 		options->jobs = (unsigned)strtoul(value, &end, 0);
 	} else if (strcmp(name, "--minutes") == 0) {
 		options->minutes = strtod(value, &end);
-	} else if (strcmp(name, "--shrink") == 0) {
-		options->shrink_s = strtod(value, &end);
 	} else if (strcmp(name, "--memory") == 0) {
 		choose_memory(options, value);
 	} else if (strcmp(name, "--focus") == 0) {
@@ -371,8 +291,6 @@ static void option(struct options *options, const char *name, const char *value)
 		if (!weaken_parse(value))
 			usage();
 		options->weaken = value;
-	} else if (strcmp(name, "--keep") == 0) {
-		keep(options, value);
 	} else {
 		usage();
 	}
@@ -384,7 +302,6 @@ int main(int argc, char **argv)
 		.first = 1,
 		.last = 1000,
 		.operations = 1000,
-		.shrink_s = SHRINK_S,
 	};
 	struct plan plan;
 
@@ -404,10 +321,6 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (!options.replay)
 		return run_seeds(argv[0], &options);
-	plan = (struct plan){ .seed = options.first,
-		              .operations = options.operations,
-		              .dropped = options.dropped,
-		              .memory = options.memory,
-		              .focus = options.focus };
+	plan = plan_of(&options, options.first);
 	return attempt(&plan, true) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
