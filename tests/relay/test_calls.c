@@ -920,6 +920,16 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 	timerhub_relay_close(clock);
 }
 
+/* Redis blocks for a taker as long as the taker waits, so that it is not asked again and again. */
+RELAY_TEST(a_taker_that_waits_asks_seldom, 60)
+{
+	const char *const reads = "cmdstat_xreadgroup:calls=";
+	long before = told("INFO", "commandstats", reads);
+
+	take_none(SEC / 2);
+	expect_cmp(told("INFO", "commandstats", reads) - before, <=, 3);
+}
+
 RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
 {
 	struct timerhub_relay *idle;

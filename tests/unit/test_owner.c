@@ -143,6 +143,19 @@ TEST(crowd_is_gathered, 20)
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 
+/* An owner thread gathers, unless the program has asked for punctual timers. */
+TEST(spin_ns_switches_gathering_off, 20)
+{
+	for (uint64_t spin_ns = 0; spin_ns < 2; spin_ns++) {
+		struct timerhub_config config = { .size = sizeof(config), .spin_ns = spin_ns };
+		struct timerhub *hub;
+
+		expect_eq(timerhub_open(&hub, &config), 0);
+		expect_eq(hub->owner.gathers, spin_ns == 0);
+		timerhub_close(hub);
+	}
+}
+
 /* After the burst, the owner plans its next pass for never. */
 TEST(after_a_crowd_there_may_be_nothing, 20)
 {
