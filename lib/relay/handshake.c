@@ -440,23 +440,24 @@ static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 {
-	uint64_t version = 0;
+	uint64_t version = 0, plain = 0;
 	int result = handshake_version(wire, &version, timeout_ns);
 
 	if (result < 0 || (version > 0 && !replaces))
 		return result;
-	if (version == 0)
-		result = load(wire, FUNCTIONS_OWN, timeout_ns);
-	version = 0;
-	if (result == 0)
-		result = ask_version(wire, "", &version, timeout_ns);
+	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
 	 * Clients of version 3 call the functions with plain names, and refuse any other version
 	 * there. So that one is replaced only if `replaces` is set.
+	 *
+	 * The plain names are loaded first, because who finds the functions of this version loads
+	 * nothing more, also if the client that loaded them has died since.
 	 */
-	if (result == 0 && (version == 0 || (version < FUNCTIONS_VERSION &&
-	                                     (replaces || version >= VERSION_COMPATIBLE))))
+	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
+	                                   (replaces || plain >= VERSION_COMPATIBLE))))
 		result = load(wire, "", timeout_ns);
+	if (result == 0 && version == 0)
+		result = load(wire, FUNCTIONS_OWN, timeout_ns);
 	return result;
 }
 

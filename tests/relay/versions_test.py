@@ -11,6 +11,7 @@ import time
 
 from queue_client import Driver, Queue
 from redis_server import ARRIVES, Server, expect, library
+from wire_proxy import Proxy
 
 NAME = "versions"
 LATER = 99
@@ -76,6 +77,28 @@ def old_again(address):
     return result
 
 
+class CutAtSecondLoad(Proxy):
+    """Loses the second FUNCTION LOAD and its connection."""
+    loads = 0
+
+    def next_command(self, request):
+        self.loads += b"FUNCTION" in request and b"LOAD" in request
+        hit = self.loads == 2 and self.fault is None
+        self.fault = "before" if hit else self.fault
+        return self.number if hit else -1
+
+
+def check_both_are_loaded():
+    """A client is lost while it loads the functions. Whoever opens next loads what is missing, also
+    the plain names, which only programs in other languages call."""
+    with Server() as server:
+        proxy = CutAtSecondLoad(f"{server.folder}/proxy", server.address)
+        expect(old_again(f"unix:{proxy.path}") == 0, "open")
+        names = libraries(server.client())
+        expect(proxy.fault and len(names) == 2 and names[0] == "timerhub", names)
+        proxy.close()
+
+
 def check_layout(server):
     """A later version has changed the layout of the keys under open clients."""
     redis, address = server.client(), f"unix:{server.address}"
@@ -107,6 +130,7 @@ def main(arguments):
     with Server() as server:
         check_side_by_side(server, arguments[3])
         check_layout(server)
+    check_both_are_loaded()
     return 0
 
 
