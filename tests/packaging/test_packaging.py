@@ -330,7 +330,7 @@ def test_no_io_uring(root, directory):
                   "-Dprobes=disabled", f"-Dc_args=-I{forbidden}", "-Dtests=true", "-Dexamples=true")
     expect(re.search(r"^ +io_uring *: no: -Dio_uring=disabled", printed, re.MULTILINE),
            f"the summary does not say that io_uring is off:\n{printed}")
-    tests = ["misuse (poll)", "never_early (poll)", "exactly_once (poll)", "denied (poll)",
+    tests = ["misuse (poll)", "never_early (poll)", "lifecycle (poll)", "denied (poll)",
              "store calls"]
     programs = ["examples/hello_timer", "examples/delay_queue", "tests/store/test_store_calls"]
     programs += [f"tests/service/test_service_{name.split()[0]}" for name in tests if "(" in name]
