@@ -10,8 +10,8 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
-#include "base/counter_board.h"
 #include "base/fork_check.h"
+#include "board/counter_board.h"
 #include "owner/inbox.h"
 #include "owner/owner.h"
 #include "owner/promise.h"

@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "base/counter_board.h"
 #include "base/fork_check.h"
+#include "board/counter_board.h"
 #include "loop/timeout_table.h"
 #include "loop/wake.h"
 #include "schedule/schedule.h"

@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "base/counter_board.h"
+#include "board/counter_board.h"
 #include "timer/pair.h"
 
 /*

@@ -14,8 +14,8 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "base/counter_board.h"
 #include "base/deadline_fd.h"
+#include "board/counter_board.h"
 #include "owner/early_wake.h"
 #include "owner/inbox.h"
 #include "owner/promise.h"

@@ -10,7 +10,7 @@
 #define TIMERHUB_PUBLISHER_H
 
 #include "base/clock.h"
-#include "base/counter_board.h"
+#include "board/counter_board.h"
 #include "queue/queue.h"
 
 /*

@@ -7,7 +7,7 @@
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
 
-#include "base/counter_board.h"
+#include "board/counter_board.h"
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
@@ -41,7 +41,7 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell in which a dispatch says what its thread is doing (base/thread_cell.h). It is
+	 * The cell in which a dispatch says what its thread is doing (board/thread_cell.h). It is
 	 * that of the loop, or of a thread that has dispatched the queue before, so that a queue's
 	 * only consumer finds its own at once. Never NULL.
 	 */

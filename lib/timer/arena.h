@@ -11,8 +11,8 @@
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
-#include "base/counter_board.h"
 #include "base/memory.h"
+#include "board/counter_board.h"
 #include "timer/timer.h"
 
 /*

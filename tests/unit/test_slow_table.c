@@ -8,7 +8,7 @@
 #include <string.h>
 #include <timerhub.h>
 
-#include "base/slow_table.h"
+#include "board/slow_table.h"
 
 static struct board_slow table;
 

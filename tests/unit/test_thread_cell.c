@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/thread_cell.h"
+#include "board/thread_cell.h"
 
 #define STATES_MAX 800
 #define QUEUE 500

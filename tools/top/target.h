@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/counter_board.h"
+#include "board/counter_board.h"
 #include "function_names.h"
 
 #define PROC_STATUS_BYTES 4096 /* room for /proc/PID/status */

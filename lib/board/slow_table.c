@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/slow_table.h"
+#include "board/slow_table.h"
 
 #include <stddef.h>
 

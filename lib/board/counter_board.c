@@ -13,7 +13,7 @@
  * It is tested by tests/tools, and by the tests of timerhub_stats().
  */
 #define _GNU_SOURCE
-#include "base/counter_board.h"
+#include "board/counter_board.h"
 
 #include <errno.h>
 #include <fcntl.h>

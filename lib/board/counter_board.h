@@ -17,8 +17,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/histogram.h"
-#include "base/slow_table.h"
-#include "base/thread_cell.h"
+#include "board/slow_table.h"
+#include "board/thread_cell.h"
 
 #define BOARD_NAME "timerhub" /* the memfd's name, by which tools/top knows it */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
