@@ -99,11 +99,14 @@ static void read_counters(const struct board *board, struct reading *reading)
 	const struct counter *counter = counters_of(reading->about.kind);
 
 	for (; counter->name; counter++) {
-		const void *from = (const char *)board + counter->from;
-		void *to = (char *)reading + counter->at;
+		const void *from;
+		void *to;
 
-		if (counter->from != COMPUTED)
-			*(uint64_t *)to = u64_load_relaxed(from);
+		if (counter->from == COMPUTED)
+			continue;
+		from = (const char *)board + counter->from;
+		to = (char *)reading + counter->at;
+		*(uint64_t *)to = u64_load_relaxed(from);
 	}
 }
 
