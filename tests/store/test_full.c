@@ -175,7 +175,7 @@ STORE_TEST(disk_without_room_that_is_full_fails_no_handle, 120)
 	(void)sql_number("SELECT count(*) FROM filler");
 	fill_the_wal(13000000);
 	is_full = true;
-	while (result == 0 && (result = timerhub_store_take(store, &task, 1, 20 * MS)) == 1) {
+	while (result == 0 && (result = timerhub_store_take(store, &task, 1, 2 * SEC)) == 1) {
 		result = timerhub_store_done(store, &task);
 		timerhub_store_release(store, &task);
 		ended += result == 0;
