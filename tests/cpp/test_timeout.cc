@@ -90,30 +90,18 @@ struct repeated {
 	int calls = 0;
 };
 
-TEST(mutable_callable_keeps_its_state)
+TEST(mutable_callable_that_cannot_be_copied_keeps_its_state)
 {
 	loop_rig rig;
 	int last = 0;
-	auto count = [&last, calls = 0]() mutable { last = ++calls; };
+	auto count = [&last, calls = std::make_unique<int>(0), one = 0]() mutable {
+		last = ++*calls * 10 + ++one;
+	};
 	timerhub::timeout<decltype(count)> timeout;
 
-	expect(!timeout.add(rig.loop, count));
-	for (int i = 1; i <= 3; i++) {
-		expect(!timeout.set(1s));
-		expect(rig.go(i * 2s) == 1 && last == i);
-	}
-}
-
-TEST(callable_that_cannot_be_copied_is_moved_in)
-{
-	loop_rig rig;
-	int sum = 0;
-	auto add = [&sum, owned = std::make_unique<int>(5)] { sum += *owned; };
-	timerhub::timeout<decltype(add)> timeout;
-
-	expect(!timeout.add(rig.loop, std::move(add)));
-	expect(!timeout.set(1s) && rig.go(1s) == 1 && sum == 5);
-	expect(!timeout.set(1s) && rig.go(3s) == 1 && sum == 10);
+	expect(!timeout.add(rig.loop, std::move(count)));
+	for (int i = 1; i <= 3; i++)
+		expect(!timeout.set(1s) && rig.go(i * 2s) == 1 && last == 11 * i);
 }
 
 int plain_calls;
@@ -208,23 +196,6 @@ TEST(session_is_destroyed_in_its_own_callback)
 	expect(rig.go(1h) == 3 && rig.go(2h) == 0);
 }
 
-/*
- * All timeouts of the test are due in one turn. The callables of `first` and `second` destroy the
- * sessions, whose timeouts are later in the turn.
- */
-TEST(session_is_destroyed_in_anothers_callback)
-{
-	loop_rig rig;
-	std::unique_ptr<session> one = doomed(rig), two = doomed(rig);
-	timerhub::timeout<> first;
-	timerhub::timeout<std::function<void()>> second;
-
-	expect(!first.add(rig.loop, [&one] { one.reset(); }));
-	expect(!second.add(rig.loop, [&two] { two.reset(); }));
-	expect(!first.set(500ms) && !second.set(600ms));
-	expect(rig.go(1h) == 2 && !one && !two);
-}
-
 /* The members are destroyed in the opposite order: the hub after its loop. */
 struct server {
 	timerhub::hub hub;
@@ -256,16 +227,6 @@ TEST(server_is_destroyed_by_its_timeout)
 		unsigned count = 0;
 		expect(!one->loop.turn(&count) && count == 1 && !one);
 	}
-}
-
-TEST(session_is_destroyed_by_a_timer_of_the_loops_queue)
-{
-	loop_rig rig;
-	std::unique_ptr<session> one = doomed(rig);
-	timerhub::timer timer;
-
-	expect(!timer.arm_after(rig.loop.queue(), 1s, [&one] { one.reset(); }));
-	expect(rig.go(1h) == 1 && !one);
 }
 
 TEST(callable_may_own_its_session)
