@@ -110,6 +110,7 @@ int main(void)
 		if (r >= 0)
 			r = serve(loop, epoll_fd, &listener);
 	} while (r >= 0);
+	timerhub_loop_close(loop);
 	fprintf(stderr, "idle_server: %s\n", strerror(-r));
 	return 1;
 }
