@@ -234,7 +234,7 @@ class Loops(unittest.TestCase):
                 self.assertEqual(loop[name], value, name)
             self.assertEqual(loop["lateness"]["buckets"], [[1024, 300]])
             page = top("--once", watched.pid).stdout
-            self.assertIn(": clock manual", page)
+            self.assertIn(", clock manual", page)
             self.assertRegex(page, r"callbacks +- +300")
             self.assertRegex(page, r"refused calls +- +2")
             self.assertIn("hub", page)
@@ -581,18 +581,18 @@ class View(unittest.TestCase):
         with Hubs() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
             with Terminal(TOP, 100, 30, "-i", "0.1", watched.pid) as terminal:
-                terminal.shows('(1 of 2): thread "one"', "tab next hub")
+                terminal.shows("(1 of 2)", 'thread "one"', "tab next hub")
                 terminal.press("o")
                 terminal.shows("  1 one ", "  2 two ")
                 terminal.press("o")
                 terminal.press("Tab")
-                terminal.shows('(2 of 2): thread "two"')
+                terminal.shows("(2 of 2)", 'thread "two"')
                 terminal.press("Tab")
-                terminal.shows('(1 of 2): thread "one"')
+                terminal.shows("(1 of 2)", 'thread "one"')
                 watched.ok(f"hub three {MANUAL | OBSERVABLE} 10")
-                terminal.shows("(1 of 3):")
+                terminal.shows("(1 of 3)")
                 watched.ok("close 0")
-                terminal.shows('(1 of 2): thread "two"')
+                terminal.shows("(1 of 2)", 'thread "two"')
                 watched.ok("close 1", "close 2")
                 terminal.shows("no hub opened with TIMERHUB_OBSERVABLE", "ended with 1")
 

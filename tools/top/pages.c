@@ -203,20 +203,15 @@ static void page_head(struct page *page, const struct watch *watch, unsigned ind
 
 	(void)snprintf(open.text, sizeof(open.text), "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
 	               seconds / 3600, seconds / 60 % 60, seconds % 60);
-	if (is_loop(&now->about)) {
-		page_add(page, "process %d (%s), loop %" PRIu64 " (%u of %u): clock %s",
-		         (int)watch->target.pid, watch->target.command, about->serial, index + 1,
-		         watch->count, clock_name(about));
-		page_add(page, "library %s, open for %s", about->library_version, open.text);
-	} else {
-		page_add(page,
-		         "process %d (%s), hub %" PRIu64 " (%u of %u): thread \"%s\", clock %s",
-		         (int)watch->target.pid, watch->target.command, about->serial, index + 1,
-		         watch->count, about->thread_name, clock_name(about));
-		page_add(page, "sleeper %s, library %s, open for %s, queues %" PRIu32,
-		         sleeper_name(now->stats.sleeper), about->library_version, open.text,
-		         now->queue_count);
-	}
+	page_add(page, "process %d (%s), %s %" PRIu64 " (%u of %u), clock %s",
+	         (int)watch->target.pid, watch->target.command, is_loop(about) ? "loop" : "hub",
+	         about->serial, index + 1, watch->count, clock_name(about));
+	if (is_loop(about))
+		page_add(page, "open for %s, library %s", open.text, about->library_version);
+	else
+		page_add(page, "open for %s, library %s, thread \"%s\", sleeper %s", open.text,
+		         about->library_version, about->thread_name,
+		         sleeper_name(now->stats.sleeper));
 	page_add(page, "latest %*s|", READING_RHYTHM, now->rhythm);
 }
 
