@@ -1,41 +1,82 @@
 // SPDX-License-Identifier: MIT
-// Puts COUNT delayed tasks into BullMQ, RATE a second and each due MIN_MS to MIN_MS + SPAN_MS later,
-// and prints by how many us each was late at its worker, as a list of JSON. bullmq.py runs this.
+// Loads a queue of BullMQ as relay_load.c loads one of the relay. bullmq.py runs both.
 //
-// Usage: node bullmq.js PORT WORKERS RATE COUNT MIN_MS SPAN_MS
+// Usage: node bullmq.js PORT put CALLERS COUNT    tasks a second of so many adds at a time
+//        node bullmq.js PORT put_many BATCH COUNT the same by addBulk() of so many
+//        node bullmq.js PORT take WORKERS COUNT   puts tasks that are due, then prints how many a
+//                                                 second so many workers take and end
+//        node bullmq.js PORT late WORKERS COUNT RATE MIN_MS SPAN_MS
+//            puts RATE tasks a second, each due in MIN_MS to MIN_MS + SPAN_MS, and prints by how
+//            many us each was late at its worker, as a list of JSON
 'use strict';
 const { Queue, Worker } = require('bullmq');
-const [port, workers, rate, count, minMs, spanMs] = process.argv.slice(2).map(Number);
-const connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null };
-const late = [];
+const [port, mode, ...numbers] = process.argv.slice(2);
+const [many, count, rate, minMs, spanMs] = numbers.map(Number);
+const connection = { host: '127.0.0.1', port: Number(port), maxRetriesPerRequest: null };
+const queue = new Queue('bench', { connection });
+const hour = 3600000;
 
-async function work(job) {
-	const nowUs = (performance.timeOrigin + performance.now()) * 1000;
-	late.push(Math.round(nowUs - job.data.due * 1000));
-	if (late.length === count) {
-		// The program ends a little later, so that the calls that finish the last task count too.
-		setTimeout(() => {
-			console.log(JSON.stringify(late));
-			process.exit(0);
-		}, 200);
+function put(delay) {
+	return queue.add('task', { due: Date.now() + delay }, { delay, removeOnComplete: true });
+}
+
+async function putAll(delay) {
+	let left = count;
+	await Promise.all(Array.from({ length: many }, async () => {
+		while (left-- > 0) {
+			await put(delay);
+		}
+	}));
+}
+
+async function putMany() {
+	const opts = { delay: hour, removeOnComplete: true };
+	for (let i = 0; i < count; i += many) {
+		await queue.addBulk(Array.from({ length: many }, () => (
+			{ name: 'task', data: { due: Date.now() + hour }, opts })));
 	}
 }
 
-async function main() {
-	for (let i = 0; i < workers; i++) {
-		new Worker('bench', work, { connection });
-	}
-	const queue = new Queue('bench', { connection });
-	await new Promise((done) => setTimeout(done, 1000));
+// Resolves when the last of all tasks has ended, to by how many us each was late.
+function takeAll() {
+	const late = [];
+	let ended = 0;
+	return new Promise((done) => {
+		for (let i = 0; i < many; i++) {
+			new Worker('bench', async (job) => {
+				const nowUs = (performance.timeOrigin + performance.now()) * 1000;
+				late.push(Math.round(nowUs - job.data.due * 1000));
+			}, { connection }).on('completed', () => ++ended === count && done(late));
+		}
+	});
+}
+
+async function putAtRate() {
+	await new Promise((done) => setTimeout(done, 1000)); // until the workers are connected
 	const begin = performance.now();
 	for (let i = 0; i < count; i++) {
 		const pause = begin + (i * 1000) / rate - performance.now();
 		if (pause > 0) {
 			await new Promise((done) => setTimeout(done, pause));
 		}
-		const delay = minMs + Math.floor(Math.random() * spanMs);
-		queue.add('task', { due: Date.now() + delay }, { delay, removeOnComplete: true });
+		put(minMs + Math.floor(Math.random() * spanMs));
 	}
+}
+
+async function main() {
+	if (mode === 'late') {
+		putAtRate();
+		console.log(JSON.stringify(await takeAll()));
+		process.exit(0);
+	}
+	if (mode === 'take') {
+		await putAll(0);
+	}
+	await queue.waitUntilReady();
+	const begin = performance.now();
+	await { put: () => putAll(hour), put_many: putMany, take: takeAll }[mode]();
+	console.log(Math.round((count * 1000) / (performance.now() - begin)));
+	process.exit(0);
 }
 
 main();

@@ -14,22 +14,30 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import re
 import socket
+import statistics
 import subprocess
 import sys
-import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent.parent / "tests/relay"))
-from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
 NAME = "bench"
 # Scripts that clients call. INFO commandstats counts the commands inside of scripts, too.
 SCRIPTS = re.compile(r"cmdstat_(?:fcall|eval|evalsha):calls=(\d+)")
+# (arguments of relay_load and bullmq.js, what they measure)
+RATES = [(("put", 1, 3000), "puts a second, 1 caller"),
+         (("put", 16, 20000), "puts a second, 16 callers"),
+         (("put", 64, 20000), "puts a second, 64 callers"),
+         (("put_many", 64, 20480), "puts a second, 1 caller, 64 at once"),
+         (("submit", 1024, 20000), "puts a second, 1 caller that does not wait"),
+         (("take", 16, 10000), "tasks taken and ended a second, 16 workers")]
+LATE = [(("late", 1, 150, 20, 500, 1000), "20 a second, 1 worker"),
+        (("late", 4, 150, 20, 500, 1000), "20 a second, 4 workers"),
+        (("late", 1, 1000, 500, 500, 1000), "500 a second, 1 worker")]
 
 
 @contextlib.contextmanager
@@ -42,81 +50,86 @@ def redis():
         yield server, port
 
 
-def scripts(server):
-    return sum(map(int, SCRIPTS.findall(server.client()("INFO", "commandstats").decode())))
+@contextlib.contextmanager
+def relays(build, environment, count):
+    """That many processes which serve the queue."""
+    tool = build / "tools/relay/timerhub-relay"
+    subprocess.run([tool, "create", NAME], env=environment, check=True)
+    daemons = [subprocess.Popen([tool, "run", NAME], env=environment) for _ in range(count)]
+    try:
+        while json.loads(subprocess.run([tool, "--json", "stat", NAME], env=environment, check=True,
+                                        stdout=subprocess.PIPE).stdout)["relays"] < count:
+            time.sleep(0.05)
+        yield
+    finally:
+        for daemon in daemons:
+            daemon.terminate()
+        for daemon in daemons:
+            daemon.wait()
 
 
-def take(server, number, late, wanted):
-    """A consumer of the relay's stream, in Python, without the library."""
-    queue = Queue(server.client(120), NAME)
-    while len(late) < wanted:
-        for entry, name, due, _, _ in queue.read(16, 500, f"taker-{number}"):
-            late.append(round(time.time() * 1e6) - due)
-            queue.call("done", name, entry)
+def used(server):
+    """How many scripts clients have called, and how many bytes the server has in use."""
+    client = server.client(120)
+    return (sum(map(int, SCRIPTS.findall(client("INFO", "commandstats").decode()))),
+            int(re.search(rb"used_memory:(\d+)", client("INFO", "memory"))[1]))
 
 
-def run_relay(build, relays, workers, rate, count):
-    """Returns the lateness of each task in us, and how many scripts clients have called."""
-    tool, late = build / "tools/relay/timerhub-relay", []
+def load(server, command, environment):
+    """Returns what the load prints, and the scripts and bytes that it took."""
+    before = used(server)
+    printed = subprocess.run([str(word) for word in command], env=environment, timeout=300,
+                             stdout=subprocess.PIPE, check=True).stdout
+    after = used(server)
+    return json.loads(printed), after[0] - before[0], after[1] - before[1]
+
+
+def run_relay(build, count, arguments):
     with redis() as (server, port):
-        address = os.environ | {"REDIS_URL": f"redis://127.0.0.1:{port}"}
-        queue = Queue(server.client(120), NAME)
-        subprocess.run([tool, "create", NAME], env=address, check=True)
-        daemons = [subprocess.Popen([tool, "run", NAME], env=address) for _ in range(relays)]
-        try:
-            while int(queue.stat()["relays"]) < relays:
-                time.sleep(0.05)
-            takers = [threading.Thread(target=take, args=(server, number, late, count))
-                      for number in range(workers)]
-            for taker in takers:
-                taker.start()
-            time.sleep(1)
-            before, begin = scripts(server), time.monotonic()
-            for number in range(count):
-                time.sleep(max(0, begin + number / rate - time.monotonic()))
-                queue.put(f"task-{number}", 1000 * (500 + random.randrange(1000)))
-            for taker in takers:
-                taker.join()
-            return late, scripts(server) - before
-        finally:
-            for daemon in daemons:
-                daemon.terminate()
-            for daemon in daemons:
-                daemon.wait()
+        environment = os.environ | {"REDIS_URL": f"redis://127.0.0.1:{port}"}
+        with relays(build, environment, count):
+            return load(server, (build / "tools/bench/relay_load", NAME, *arguments), environment)
 
 
-def run_bullmq(build, workers, rate, count):
+def run_bullmq(build, arguments):
     with redis() as (server, port):
-        said = subprocess.run(
-            [str(word) for word in ("node", HERE / "bullmq.js", port, workers, rate, count, 500,
-                                    1000)],
-            env=os.environ | {"NODE_PATH": str(build / "node/node_modules")},
-            stdout=subprocess.PIPE, timeout=300, check=True).stdout
-        return json.loads(said), scripts(server)
+        environment = os.environ | {"NODE_PATH": str(build / "node/node_modules")}
+        return load(server, ("node", HERE / "bullmq.js", port, *arguments), environment)
 
 
-SUBJECTS = {
-    "timerhub, 1 relay": lambda build, *how: run_relay(build, 1, *how),
-    "timerhub, 16 relays": lambda build, *how: run_relay(build, 16, *how),
-    "BullMQ": run_bullmq,
-}
+def compare_rates(build, rounds):
+    print("| | timerhub | scripts, bytes a task | BullMQ | scripts, bytes a task |\n"
+          "|---|---|---|---|---|")
+    for arguments, text in RATES:
+        found = collections.defaultdict(list)
+        for _ in range(rounds):
+            found["timerhub"].append(run_relay(build, 1, arguments))
+            if arguments[0] != "submit":  # BullMQ's adds never wait
+                found["BullMQ"].append(run_bullmq(build, arguments))
+        row = f"| {text}"
+        for runs in found.values():
+            rate, scripts, size = (statistics.median(column) for column in zip(*runs))
+            row += f" | {rate:.0f} | {scripts / arguments[2]:.2f}, "
+            row += f"{size / arguments[2]:.0f}" if arguments[0] != "take" else "-"
+        print(row + " |" * (5 - row.count("|") + 1), flush=True)
 
 
-def compare(build, rounds, workers, rate, count):
+def compare_lateness(build, rounds):
     """The tasks are due 0.5 to 1.5 s after their put. A task's scripts include put and finish."""
-    late, called = collections.defaultdict(list), collections.Counter()
-    for _ in range(rounds):
-        for name, subject in SUBJECTS.items():
-            more, calls = subject(build, workers, rate, count)
-            late[name] += more
-            called[name] += calls
-    print(f"\n| {rate} tasks a second, {workers} workers | p50 ms | p99 ms | scripts a task |\n"
-          "|---|---|---|---|")
-    for name, values in late.items():
-        values.sort()
-        print(f"| {name} | {values[len(values) // 2] / 1000:.2f} | "
-              f"{values[len(values) * 99 // 100] / 1000:.2f} | "
-              f"{called[name] / len(values):.2f} |", flush=True)
+    subjects = {"timerhub, 1 relay": lambda how: run_relay(build, 1, how),
+                "timerhub, 16 relays": lambda how: run_relay(build, 16, how),
+                "BullMQ": lambda how: run_bullmq(build, how)}
+    print("\n| late by | p50 ms | p99 ms | scripts a task |\n|---|---|---|---|")
+    for arguments, text in LATE:
+        found = collections.defaultdict(list)
+        for _ in range(rounds):
+            for name, subject in subjects.items():
+                found[name].append(subject(arguments))
+        for name, runs in found.items():
+            late = sorted(one for run in runs for one in run[0])
+            print(f"| {text}: {name} | {late[len(late) // 2] / 1000:.2f} | "
+                  f"{late[len(late) * 99 // 100] / 1000:.2f} | "
+                  f"{sum(run[1] for run in runs) / len(late):.2f} |", flush=True)
 
 
 def main():
@@ -126,8 +139,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     try:
-        for workers, rate, count in ((1, 20, 150), (4, 20, 150), (1, 500, 1000)):
-            compare(options.build.resolve(), options.rounds, workers, rate, count)
+        compare_rates(options.build.resolve(), options.rounds)
+        compare_lateness(options.build.resolve(), options.rounds)
     except (OSError, RedisError, subprocess.SubprocessError) as error:
         print(f"bullmq.py: {error}", file=sys.stderr)
         return 1
