@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef void function(void);
+
 void exported_function(void);
 
 static void static_function(void)
@@ -27,7 +29,7 @@ int main(int argc, char **argv)
 	char line[4096];
 
 	for (;;) {
-		void *(*find)(void) = NULL;
+		function *(*find)(void) = NULL;
 
 		if (library)
 			*(void **)&find = dlsym(library, "library_function");
