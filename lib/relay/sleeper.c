@@ -54,21 +54,23 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 {
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
+	/*
+	 * A timer that expires too early is left so, because it costs only one wake-up. The timeout
+	 * of each request is later than that of the request before, so most sleeps set no timer.
+	 */
+	bool is_set = sleeper->set_ns > now_ns && sleeper->set_ns <= until_ns;
 
 	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };
 	fds[count + 1] = (struct pollfd){ .fd = sleeper->deadline.fd, .events = POLLIN };
-	/*
-	 * A thread that was woken mostly goes on to sleep until the same time, so set the timer
-	 * only if the time has changed.
-	 */
-	if (timeout_ms < 0 && until_ns != sleeper->set_ns &&
-	    deadline_fd_set(&sleeper->deadline, until_ns) == 0)
+	if (timeout_ms < 0 && !is_set && deadline_fd_set(&sleeper->deadline, until_ns) == 0) {
 		sleeper->set_ns = until_ns;
+		is_set = true;
+	}
 	/*
 	 * If a sandbox refuses to set the timer, sleep by poll's own timeout, which has only
 	 * milliseconds.
 	 */
-	if (timeout_ms < 0 && until_ns != sleeper->set_ns)
+	if (timeout_ms < 0 && !is_set)
 		timeout_ms = until_ns - now_ns < NS_PER_S
 		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
 		                     : 1000;
