@@ -312,6 +312,7 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	first = take();
 	while (stats().leases_over == 1)
 		;
+	set("lease_us", HOUR / US); /* which outlasts the calls that must be in time */
 	expect_eq(timerhub_relay_take(taker, &second, ARRIVES), 1);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(timerhub_relay_touch(relay, &first), -ESTALE);
@@ -319,8 +320,12 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_release(relay, &first), -ENOENT);
 	expect(second.data_len == 5 && memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), 0);
+	set("lease_us", 200000);
+	put("bell", 0); /* so that the relay looks now, and finds the shorter lease */
 	while (stats().leases_over == 2)
 		;
+	set("lease_us", HOUR / US);
+	expect_eq(timerhub_relay_cancel(relay, "bell"), 0);
 	expect(memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), -ESTALE);
 	expect_eq(timerhub_relay_release(taker, &second), 0);
