@@ -418,7 +418,7 @@ RELAY_TEST(check_tells_that_no_relay_serves, 60)
 	set_look_by(-10);
 	report = report_now();
 	expect_eq(report.relays, 0);
-	set_look_by(1);
+	set_look_by(60);
 	report = report_now();
 	expect_eq(report.relays, 1);
 	expect(report.fault && strstr(report.fault, "bells")); /* it has subscribed to none */
