@@ -966,18 +966,15 @@ RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
 	struct timerhub_relay_task task;
 	struct timerhub_relay *clock;
-	uint64_t begin_ns;
 
 	clock = relay;
 	relay = open_timeout(60 * SEC);
 	put_ready("first");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	put("second", 0);
-	expect_eq(command("CLIENT", "PAUSE", "30000", "WRITE"), 0);
-	begin_ns = wall_ns();
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < 5; i++)
-		take_none(0);
-	expect_cmp(wall_ns() - begin_ns, <, 10 * SEC);
+		take_none(0); /* by this test's limit, not after the pause */
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 	while (timerhub_relay_take(relay, &task, 0) == 0)
 		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));
