@@ -153,7 +153,7 @@ def take_all(driver, count):
 def serve(url, queue, **environment):
     """Starts a relay that serves the queue until it is killed."""
     driver = Driver(url, **environment)
-    driver.send("open", queue, 1, 1000, 0)
+    driver.send("open", queue, 1, 1000 * ARRIVES, 0)
     return driver
 
 
