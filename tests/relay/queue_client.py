@@ -269,18 +269,24 @@ class Load:
     def take(self):
         driver = Driver(self.url)
         open_soon(driver, 0, 1, 3000)
-        quiet = 0
-        while quiet < 3:
+        answer = is_over = None
+        while answer != 0 or not is_over:
+            putting = any(one.is_alive() for one in self.threads[1:])
+            is_over = self.ending and not putting and self.has_nothing(driver)
             answer = driver("take", 1000)
             if isinstance(answer, int):
-                quiet = quiet + 1 if self.ending and answer == 0 else 0
                 continue
-            quiet = 0
             self.taken[answer[1]] = self.taken.get(answer[1], 0) + 1
             expect(not self.is_stable or answer[1] not in self.ended, answer, "came after its end")
             if driver("done") == 0:
                 self.ended.add(answer[1])
         driver.close()
+
+    @staticmethod
+    def has_nothing(driver):
+        """Nothing waits, and a worker has what is ready."""
+        stats = driver("stats")
+        return isinstance(stats, list) and stats[1] == "0" and stats[2] == stats[3]
 
     def wait_for_puts(self, count):
         wanted = len(self.acknowledged) + count
