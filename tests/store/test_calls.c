@@ -458,26 +458,6 @@ STORE_TEST(submits_in_flight_are_bounded, 60)
 	expect_eq(timerhub_store_submit(store, &change, 1, 0), 0);
 }
 
-/* The store's thread makes both, and restarts the WAL as one more work in the same queue. */
-STORE_TEST(submits_go_before_checkpoints, 120)
-{
-	static char data[20000];
-	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
-		                                .data = data,
-		                                .data_len = sizeof(data),
-		                                .when_ns = TIMERHUB_NEVER };
-	unsigned held_up = 0;
-
-	for (unsigned i = 0; i < scaled(300); i++) {
-		uint64_t before_ns = monotonic_ns();
-
-		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
-		expect_eq(complete().result, 0);
-		held_up += monotonic_ns() - before_ns >= SEC;
-	}
-	expect_eq(held_up, 0);
-}
-
 TEST(wrong_arguments_are_refused, 60)
 {
 	static char key[257], big[sizeof(struct timerhub_store_config) + 8];
