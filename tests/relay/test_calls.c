@@ -138,7 +138,7 @@ static struct timerhub_relay *open_relay(uint32_t flags)
 	return open_with(&config);
 }
 
-/* Opens a relay that does not serve, with this timeout of its calls, be it too short for an open. */
+/* Opens a relay that does not serve, with this timeout, which may be too short for an open. */
 static struct timerhub_relay *open_timeout(uint64_t timeout_ns)
 {
 	struct timerhub_relay_config config = config_of(0);

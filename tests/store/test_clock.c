@@ -139,8 +139,8 @@ STORE_TEST(leases_of_an_earlier_boot_are_void, 60)
 }
 
 /*
- * The store's thread makes both, and restarts the WAL as one more work in the same queue. No timeout
- * ends, so a submit that waits until that of a restart is over never completes.
+ * The store's thread makes both, and restarts the WAL as one more work in the same queue. No
+ * timeout ends, so a submit that waits until that of a restart is over never completes.
  */
 STORE_TEST(submits_go_before_checkpoints, 120)
 {
