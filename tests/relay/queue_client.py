@@ -109,7 +109,7 @@ class Driver:
         expect(answer, "the driver ended with", self.process.poll())
         return int(answer[0]) if len(answer) == 1 else answer
 
-    def open(self, serve=1, timeout_ms=5000, replicas=0):
+    def open(self, serve=1, timeout_ms=1000 * ARRIVES, replicas=0):
         return self("open", QUEUE, serve, timeout_ms, replicas)
 
     def close(self):
@@ -133,7 +133,7 @@ def open_soon(driver, wanted, *how):
     wait_until(is_done, f"open with {how}: {wanted}")
 
 
-def opening(url, timeout_ms=5000):
+def opening(url, timeout_ms=1000 * ARRIVES):
     driver = Driver(url)
     result = driver.open(timeout_ms=timeout_ms)
     driver.close()
