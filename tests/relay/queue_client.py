@@ -109,7 +109,7 @@ class Driver:
         expect(answer, "the driver ended with", self.process.poll())
         return int(answer[0]) if len(answer) == 1 else answer
 
-    def open(self, serve=1, timeout_ms=5000, replicas=0):
+    def open(self, serve=1, timeout_ms=1000 * ARRIVES, replicas=0):
         return self("open", QUEUE, serve, timeout_ms, replicas)
 
     def close(self):
@@ -133,7 +133,7 @@ def open_soon(driver, wanted, *how):
     wait_until(is_done, f"open with {how}: {wanted}")
 
 
-def opening(url, timeout_ms=5000):
+def opening(url, timeout_ms=1000 * ARRIVES):
     driver = Driver(url)
     result = driver.open(timeout_ms=timeout_ms)
     driver.close()
@@ -153,7 +153,7 @@ def take_all(driver, count):
 def serve(url, queue, **environment):
     """Starts a relay that serves the queue until it is killed."""
     driver = Driver(url, **environment)
-    driver.send("open", queue, 1, 1000, 0)
+    driver.send("open", queue, 1, 1000 * ARRIVES, 0)
     return driver
 
 
@@ -269,18 +269,24 @@ class Load:
     def take(self):
         driver = Driver(self.url)
         open_soon(driver, 0, 1, 3000)
-        quiet = 0
-        while quiet < 3:
+        answer = is_over = None
+        while answer != 0 or not is_over:
+            putting = any(one.is_alive() for one in self.threads[1:])
+            is_over = self.ending and not putting and self.has_nothing(driver)
             answer = driver("take", 1000)
             if isinstance(answer, int):
-                quiet = quiet + 1 if self.ending and answer == 0 else 0
                 continue
-            quiet = 0
             self.taken[answer[1]] = self.taken.get(answer[1], 0) + 1
             expect(not self.is_stable or answer[1] not in self.ended, answer, "came after its end")
             if driver("done") == 0:
                 self.ended.add(answer[1])
         driver.close()
+
+    @staticmethod
+    def has_nothing(driver):
+        """Nothing waits, and a worker has what is ready."""
+        stats = driver("stats")
+        return isinstance(stats, list) and stats[1] == "0" and stats[2] == stats[3]
 
     def wait_for_puts(self, count):
         wanted = len(self.acknowledged) + count

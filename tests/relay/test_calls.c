@@ -138,13 +138,19 @@ static struct timerhub_relay *open_relay(uint32_t flags)
 	return open_with(&config);
 }
 
-/* Opens a relay that does not serve, with this timeout of its calls. */
+/* Opens a relay that does not serve, with this timeout, which may be too short for an open. */
 static struct timerhub_relay *open_timeout(uint64_t timeout_ns)
 {
 	struct timerhub_relay_config config = config_of(0);
+	struct timerhub_relay *opened;
+	int result;
 
 	config.timeout_ns = timeout_ns;
-	return open_with(&config);
+	do
+		result = timerhub_relay_open(&opened, queue, &config);
+	while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
+	expect_eq(result, 0);
+	return opened;
 }
 
 static void begin(void)
@@ -306,6 +312,7 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	first = take();
 	while (stats().leases_over == 1)
 		;
+	set("lease_us", HOUR / US); /* which outlasts the calls that must be in time */
 	expect_eq(timerhub_relay_take(taker, &second, ARRIVES), 1);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(timerhub_relay_touch(relay, &first), -ESTALE);
@@ -313,8 +320,12 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_release(relay, &first), -ENOENT);
 	expect(second.data_len == 5 && memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), 0);
+	set("lease_us", 200000);
+	put("bell", 0); /* so that the relay looks now, and finds the shorter lease */
 	while (stats().leases_over == 2)
 		;
+	set("lease_us", HOUR / US);
+	expect_eq(timerhub_relay_cancel(relay, "bell"), 0);
 	expect(memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), -ESTALE);
 	expect_eq(timerhub_relay_release(taker, &second), 0);
@@ -407,7 +418,7 @@ RELAY_TEST(check_tells_that_no_relay_serves, 60)
 	set_look_by(-10);
 	report = report_now();
 	expect_eq(report.relays, 0);
-	set_look_by(1);
+	set_look_by(60);
 	report = report_now();
 	expect_eq(report.relays, 1);
 	expect(report.fault && strstr(report.fault, "bells")); /* it has subscribed to none */
@@ -955,18 +966,15 @@ RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
 	struct timerhub_relay_task task;
 	struct timerhub_relay *clock;
-	uint64_t begin_ns;
 
 	clock = relay;
 	relay = open_timeout(60 * SEC);
 	put_ready("first");
 	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
 	put("second", 0);
-	expect_eq(command("CLIENT", "PAUSE", "30000", "WRITE"), 0);
-	begin_ns = wall_ns();
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < 5; i++)
-		take_none(0);
-	expect_cmp(wall_ns() - begin_ns, <, 10 * SEC);
+		take_none(0); /* by this test's limit, not after the pause */
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 	while (timerhub_relay_take(relay, &task, 0) == 0)
 		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));

@@ -298,7 +298,7 @@ static const struct scene {
 	 * The relay of rank 0 polls once for each task. All other relays together poll at most
 	 * twice in each grace period.
 	 */
-	{ 16, 1, 0, 0, 200, false, 40000, 50 * MS, 15000, 200 * 16 / 10 },
+	{ 16, 1, 0, 0, 200, false, 40000, 50 * MS, 15000, 200 + 200 },
 	/*
 	 * A task is late by LOOK_TIMING_MARGIN_NS, or by the time that a bell needs to reach a
 	 * relay, and never by a failover delay (GRACE_US).

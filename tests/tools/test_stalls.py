@@ -27,7 +27,7 @@ SERVER = sys.argv[4:7]
 MANUAL, OBSERVABLE = 1, 2
 STALL_MS, THRESHOLD_MS = 700, 150
 KINDS = [("callback_computes", "queue"), ("callback_blocks", "loop"), ("handler_computes", "both"),
-         ("no_consumer", ""), ("no_cpu", "queue"), ("handler_blocks", "loop"),
+         ("no_consumer", "-"), ("no_cpu", "queue"), ("handler_blocks", "loop"),
          ("callback_computes", "loop"), ("callback_blocks", "both"), ("handler_computes", "loop"),
          ("no_cpu", "both"), ("callback_blocks", "queue"), ("handler_blocks", "queue"),
          ("callback_computes", "both"), ("handler_computes", "queue"), ("handler_blocks", "both")]
@@ -80,11 +80,7 @@ class Planted(unittest.TestCase):
 
     def plant(self, program, watch, kind, where):
         before = len(watch.lines)
-        cpu_ns = int(program.do(f"{kind} {STALL_MS} {where}"))
-        for _ in range(20):  # no order can keep a thread from its CPU for certain
-            if kind != "no_cpu" or watch.lines[before:]:
-                break
-            program.do(f"{kind} {STALL_MS} {where}")
+        cpu_ns = int(program.stall(f"{kind} {STALL_MS} {where}", lambda: watch.lines[before:]))
         found = eventually(lambda: self.complete(watch.lines[before:]))
         for begin, end in found:
             self.assertGreaterEqual(begin["for_ns"], THRESHOLD_MS * 10**6)
@@ -138,8 +134,10 @@ class Planted(unittest.TestCase):
         with Watched("places") as program:
             tool = subprocess.Popen([TOP, "-w", f"{THRESHOLD_MS}ms", str(program.pid)], text=True,
                                     stdout=subprocess.PIPE)
-            program.do(f"callback_blocks {STALL_MS} queue")
-            begin, end = tool.stdout.readline(), tool.stdout.readline()
+            begun = []
+            program.stall(f"callback_blocks {STALL_MS} queue",
+                          lambda: begun.append(tool.stdout.readline()) or begun)
+            begin, end = begun[0], tool.stdout.readline()
             name = r'thread \d+ "queue" in callback_blocks \(timer [0-9a-f]+\), blocked'
             when = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z stall"
             self.assertRegex(begin, rf'{when} begins after .*: queue 1 of hub 0 "owner", \d+ wait; '
@@ -251,9 +249,10 @@ class Lives(unittest.TestCase):
 
     def test_exec_in_the_same_process(self):
         with Watched("places") as program, Watch(program.pid) as watch:
-            program.do(f"callback_blocks {STALL_MS} queue")
+            program.stall(f"callback_blocks {STALL_MS} queue", lambda: watch.lines)
+            eventually(lambda: len(watch.lines) == 2)
             self.assertEqual(program.do("exec 0"), "ready")
-            program.do(f"callback_blocks {STALL_MS} queue")
+            program.stall(f"callback_blocks {STALL_MS} queue", lambda: watch.lines[2:])
             names = eventually(lambda: [line["thread"]["function"] for line in watch.lines[:]]
                                if len(watch.lines) == 4 else None)
             self.assertEqual(names, ["callback_blocks"] * 4)

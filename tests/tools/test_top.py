@@ -13,9 +13,12 @@ import itertools
 import json
 import mmap
 import os
+import pathlib
 import random
+import re
 import resource
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -480,6 +483,9 @@ class Refusals(unittest.TestCase):
     def watch_for_a_moment(self):
         with subprocess.Popen([TOP, "-j", "-w", "10ms", str(os.getpid())], text=True,
                               stdout=subprocess.PIPE) as tool:
+            status = pathlib.Path(f"/proc/{tool.pid}/status")
+            eventually(lambda: int(re.search(r"SigCgt:\s(\w+)", status.read_text("ascii"))[1], 16)
+                       & 1 << signal.SIGTERM - 1)  # before that, the signal would kill it
             time.sleep(0.2)
             tool.terminate()
             for line in tool.communicate()[0].splitlines():

@@ -21,7 +21,7 @@
  * as it is told. It answers when the stall is over, with the CPU time in ns that the stalled thread
  * has used.
  *
- *   KIND MS [WHERE]
+ *   KIND MS [WHERE [seen]]
  *
  * KIND is one of the planted faults:
  *   callback_computes  a callback computes for MS
@@ -31,7 +31,8 @@
  *   no_cpu             the thread could run, but other threads take its CPU (not for `loop`)
  *   no_consumer        an event waits for MS in a queue from which nobody takes
  *   exec               the program starts anew, and prints "ready" again
- * WHERE is `queue`, `loop` (a loop without a hub) or `both` (a loop on the hub).
+ * WHERE is `queue`, `loop` (a loop without a hub) or `both` (a loop on the hub). With `seen` the
+ * stall goes on until the test sends SIGUSR1, because whoever is to see it may stand still for MS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,6 +40,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,10 +353,12 @@ struct place {
 struct order {
 	char kind[32];
 	uint64_t ns;
+	bool has_end; /* when ns have passed; else SIGUSR1 must be pending too */
 };
 
 static struct timerhub *hub;
 static struct order current;
+static sigset_t end_of_order;
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -364,21 +368,32 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
+static bool goes_on(uint64_t end_ns)
+{
+	sigset_t pending;
+
+	must(sigpending(&pending) == 0, "sigpending");
+	return clock_ns(CLOCK_MONOTONIC) < end_ns ||
+	       !(current.has_end || sigismember(&pending, SIGUSR1));
+}
+
 static void compute(void)
 {
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + current.ns;
 
-	while (clock_ns(CLOCK_MONOTONIC) < end_ns)
+	while (goes_on(end_ns))
 		;
 }
 
 static void block(void)
 {
+	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + current.ns;
 	struct timespec time = { .tv_sec = (time_t)(current.ns / (1000 * MS)),
 		                 .tv_nsec = (long)(current.ns % (1000 * MS)) };
 
-	while (nanosleep(&time, &time) != 0)
-		;
+	do
+		(void)nanosleep(&time, NULL);
+	while (goes_on(end_ns));
 }
 
 /* ---- callbacks, whose names the test expects ---- */
@@ -573,7 +588,7 @@ static void starve(struct place *place)
 		must(pthread_create(&hogs[i], NULL, hog, NULL) == 0, "hog");
 		set_rank(hogs[i], &one, SCHED_OTHER);
 	}
-	while (clock_ns(CLOCK_MONOTONIC) < end_ns) {
+	while (goes_on(end_ns)) {
 		must(timerhub_call(place->queue, MS, quick_callback, NULL, NULL) == 0, "call");
 		(void)nanosleep(&step, NULL);
 	}
@@ -601,9 +616,13 @@ static void stall_as_told(void)
 		.thread_name = "owner",
 	};
 	struct timerhub_queue *lonely;
-	char line[256], where[32], answer[64];
+	char line[256], where[32], answer[64], until[8];
 	uint64_t ms;
+	int number;
 
+	must(sigemptyset(&end_of_order) == 0 && sigaddset(&end_of_order, SIGUSR1) == 0 &&
+	             sigprocmask(SIG_BLOCK, &end_of_order, NULL) == 0,
+	     "signal");
 	must(timerhub_open(&hub, &config) == 0 && timerhub_queue_open(hub, &lonely, NULL) == 0,
 	     "open");
 	for (unsigned i = 0; i < PLACES; i++)
@@ -614,8 +633,10 @@ static void stall_as_told(void)
 		ssize_t length;
 
 		where[0] = 0;
-		must(sscanf(line, "%31s %" SCNu64 " %31s", current.kind, &ms, where) >= 2, "order");
+		number = sscanf(line, "%31s %" SCNu64 " %31s %7s", current.kind, &ms, where, until);
+		must(number >= 2, "order");
 		current.ns = ms * MS;
+		current.has_end = number < 4;
 		for (unsigned i = 0; i < PLACES; i++)
 			if (strcmp(where, place_names[i]) == 0)
 				place = &places[i];
@@ -631,6 +652,8 @@ static void stall_as_told(void)
 			must(length > 0, "answer");
 			(void)fwrite(answer, 1, (size_t)length, stdout);
 		}
+		if (!current.has_end)
+			must(sigwait(&end_of_order, &number) == 0, "sigwait");
 	}
 }
 

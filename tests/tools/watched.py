@@ -2,7 +2,10 @@
 """The process that timerhub-top observes (watched.c)."""
 
 import os
+import signal
 import subprocess
+
+from tmux import eventually
 
 
 class Watched:
@@ -32,6 +35,13 @@ class Watched:
 
     def do(self, command):
         self.process.stdin.write(command + "\n")
+        return self.answer()
+
+    def stall(self, order, is_seen):
+        """Gives an order that is over when it has been seen."""
+        self.process.stdin.write(order + " seen\n")
+        eventually(is_seen)
+        self.process.send_signal(signal.SIGUSR1)
         return self.answer()
 
     def ok(self, *commands):
