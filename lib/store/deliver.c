@@ -40,10 +40,10 @@ static int clock_mend(struct timerhub_store *store)
 		.due_us = store_now_us(&store->wall),
 		.number = clock_offset_us(store),
 	};
-	int result = statement_run(&store->statements, DO_MEND_PERIODS, &values);
+	int result = statement_run(&store->statements, DO_MEND_PERIODS, &values, NULL);
 
 	if (result >= 0)
-		result = statement_run(&store->statements, DO_SET_CLOCK, &values);
+		result = statement_run(&store->statements, DO_SET_CLOCK, &values, NULL);
 	store->offset_us = values.number;
 	return result < 0 ? result : 0;
 }
@@ -51,13 +51,13 @@ static int clock_mend(struct timerhub_store *store)
 int deliver_open(struct timerhub_store *store)
 {
 	struct values values = { .key = store->boot };
-	int result = statement_ask(&store->statements, DO_CLOCK, &values, &store->offset_us);
+	int result = statement_run(&store->statements, DO_CLOCK, &values, &store->offset_us);
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/* if the boot has no id, the clocks tell whether it is another one */
 	if (result == 0 || (result == 1 && !*store->boot))
-		result = statement_run(&store->statements, DO_VOID_LEASES, NULL);
+		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
 }
 
@@ -82,9 +82,9 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 	int result;
 
 	*ret = (struct look){ INT64_MAX, INT64_MAX };
-	result = statement_ask(&store->statements, DO_NEXT_DUE, &values, &ret->due_us);
+	result = statement_run(&store->statements, DO_NEXT_DUE, &values, &ret->due_us);
 	if (result >= 0)
-		result = statement_ask(&store->statements, DO_NEXT_LEASE, &values, &ret->lease_us);
+		result = statement_run(&store->statements, DO_NEXT_LEASE, &values, &ret->lease_us);
 	if (result < 0)
 		return result;
 	if (result == 0)
@@ -107,10 +107,10 @@ int deliver_begin(struct timerhub_store *store)
 	int result = clock_was_set(store) ? clock_mend(store) : 0;
 
 	if (result >= 0)
-		result = statement_ask(&store->statements, DO_NEXT_LEASE, &values, &lease);
+		result = statement_run(&store->statements, DO_NEXT_LEASE, &values, &lease);
 	if (result <= 0 || lease > values.lease)
 		return result < 0 ? result : 0;
-	result = statement_run(&store->statements, DO_END_LEASES, &values);
+	result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 	if (result > 0)
 		store_count(&store->counts.leases_over, (uint64_t)result);
 	return result < 0 ? result : 0;
@@ -194,7 +194,7 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 		task->lease_end_ns = (uint64_t)lease_end_us * 1000;
 		take->result++; /* from here on deliver_undo() frees the task */
 	}
-	result = statement_run(&store->statements, which, &values);
+	result = statement_run(&store->statements, which, &values, NULL);
 	return result < 0 ? result : 1;
 }
 

@@ -137,7 +137,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
 	if (result == 0)
-		result = statement_ask(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
+		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/* a connection uses the WAL only from its first read on */
 	if (result >= 0)
 		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");

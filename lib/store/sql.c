@@ -261,20 +261,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	               : 0;
 }
 
-int statement_run(struct statements *statements, enum statement which, const struct values *values)
-{
-	sqlite3_stmt *statement;
-	int result = statement_bind(statements, which, values, &statement);
-
-	if (result < 0)
-		return result;
-	result = sqlite3_step(statement) == SQLITE_DONE ? sqlite3_changes(statements->db)
-	                                                : error_of(statements->db);
-	(void)sqlite3_reset(statement);
-	return result;
-}
-
-int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret)
 {
 	sqlite3_stmt *statement;
@@ -283,12 +270,14 @@ int statement_ask(struct statements *statements, enum statement which, const str
 	if (result < 0)
 		return result;
 	result = sqlite3_step(statement);
-	if (result == SQLITE_ROW) {
-		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+	if (result == SQLITE_ROW && ret)
 		*ret = sqlite3_column_int64(statement, 0);
-	} else {
-		result = result == SQLITE_DONE ? 0 : error_of(statements->db);
-	}
+	if (result == SQLITE_ROW)
+		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+	else if (result == SQLITE_DONE)
+		result = ret ? 0 : sqlite3_changes(statements->db);
+	else
+		result = error_of(statements->db);
 	(void)sqlite3_reset(statement);
 	return result;
 }

@@ -229,34 +229,21 @@ bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 /* Sleeps, and is no cancellation point. */
 void files_nap(uint64_t ns);
 
-static inline bool store_disk_is_low(const struct timerhub_store *store)
-{
-	/* relaxed: it need not be the latest length */
-	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
-}
+/* ---- calls.c ---- */
 
-/* ---- change.c ---- */
-
-/* Checks what can be checked without the database. Returns 0 or a negative errno. */
-int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
-
-/*
- * Checks changes that are to be made together. Sets the `result` of each, of which at most one is
- * an error, and returns that.
- */
-int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
-                  unsigned count);
-
-/* Returns whether a change that was asked for at `now_us` makes its task due at that time. */
-bool change_is_due(const struct timerhub_store_change *change, int64_t now_us);
-
-bool changes_have_put(const struct timerhub_store_change *changes, unsigned count);
+/* What the changes of one transaction have in common. */
+struct making {
+	struct statements *statements;
+	int is_low;      /* whether the disk has no room for puts; -1: not asked yet */
+	bool is_refused; /* the last changes have puts, for which there is no room */
+	bool is_due;     /* a change makes a task due at once */
+};
 
 /*
  * Makes changes in a transaction that is open, all or none. Sets the `result` of each, and the ids
  * of puts. After an error, SQLite may have ended the whole transaction.
  */
-int changes_make(const struct timerhub_store *store, struct statements *statements, int64_t now_us,
+int changes_make(struct timerhub_store *store, struct making *making, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
 
 /* ---- deliver.c, called by the leader ---- */

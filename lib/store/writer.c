@@ -185,7 +185,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			store->has_turn = files_take_turn(
 				&store->files,
 				now_ns + (half_ns < TURN_MAX_NS ? half_ns : TURN_MAX_NS));
-		result = statement_run(&store->statements, DO_BEGIN, NULL);
+		result = statement_run(&store->statements, DO_BEGIN, NULL, NULL);
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
 		if (!waits)
@@ -202,7 +202,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 int writer_end(struct timerhub_store *store, int result)
 {
 	if (result == 0)
-		result = statement_run(&store->statements, DO_COMMIT, NULL);
+		result = statement_run(&store->statements, DO_COMMIT, NULL, NULL);
 	if (result < 0 && !sqlite3_get_autocommit(store->statements.db))
 		(void)run_sql(store->statements.db, "ROLLBACK");
 	if (result == -EIO)
@@ -222,31 +222,21 @@ void store_fail(struct timerhub_store *store)
 struct batch {
 	struct work *works;
 	const struct work *own; /* the leader's own item; NULL: it has none */
-	int is_low;             /* whether the disk has no room for puts; -1: not asked yet */
-	bool is_durable;        /* an item in it promises stable storage */
-	bool is_due;            /* it makes a task due at once */
+	struct making making;
+	bool is_durable; /* an item in it promises stable storage */
 };
 
 /* Makes the changes of one work item. Returns an error if that has ended the whole transaction. */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
-	bool has_put = changes_have_put(work->changes, work->count);
+	int result = changes_make(store, &batch->making, work->now_us, work->changes, work->count);
 
-	if (has_put && batch->is_low < 0)
-		batch->is_low = store_disk_is_low(store);
-	if (has_put && batch->is_low) {
-		work->result = -ENOSPC;
-		return 0;
-	}
-	work->result =
-		changes_make(store, &store->statements, work->now_us, work->changes, work->count);
+	work->result = result;
 	if (sqlite3_get_autocommit(store->statements.db))
-		return work->result < 0 ? work->result : -EIO;
-	if (work->result == -EIO || work->result == -ENOSPC || work->result == -ENOMEM)
-		return work->result;
-	batch->is_durable |= work->result == 0 && work->changes->op != STORE_TOUCH;
-	for (unsigned i = 0; i < work->count && work->result == 0; i++)
-		batch->is_due |= change_is_due(&work->changes[i], work->now_us);
+		return result < 0 ? result : -EIO;
+	if (result == -EIO || result == -ENOMEM || (result == -ENOSPC && !batch->making.is_refused))
+		return result;
+	batch->is_durable |= result == 0 && work->changes->op != STORE_TOUCH;
 	return 0;
 }
 
@@ -387,7 +377,7 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	 * The bell wakes a thread that watches for due tasks even if it pauses. Relaxed, because
 	 * one that comes later looks anyway.
 	 */
-	if (result == 0 && batch->is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
+	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
 	changes = batch_answer(store, batch, batch->works, result, false);
 	if (changes)
@@ -425,7 +415,8 @@ static unsigned lead_kinds(struct timerhub_store *store, uint64_t *ret_deadline_
 
 static void writer_lead(struct timerhub_store *store, const struct work *own)
 {
-	struct batch batch = { .own = own, .is_low = -1 };
+	struct batch batch = { .own = own,
+		               .making = { .statements = &store->statements, .is_low = -1 } };
 	struct look look = { INT64_MAX, INT64_MAX };
 	enum taking taking = TAKE_ALL;
 	uint64_t deadline_ns;
@@ -451,7 +442,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 		result = batch_transact(store, &batch, true);
 		/* try again without puts and takes, which need room */
 		if (result == -ENOSPC && changes) {
-			batch.is_low = 1;
+			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
 			result = result < 0 ? result : batch_transact(store, &batch, false);
 		}
