@@ -167,14 +167,17 @@ static int change_make(const struct timerhub_store *store, struct making *making
 static bool changes_lack_room(struct timerhub_store *store, struct making *making,
                               const struct timerhub_store_change *changes, unsigned count)
 {
+	uint64_t wal_bytes;
 	unsigned i = 0;
 
 	while (i < count && changes[i].op != TIMERHUB_STORE_PUT)
 		i++;
-	/* relaxed: it need not be the latest length of the WAL */
-	if (i < count && making->is_low < 0)
-		making->is_low = files_disk_is_low(&store->files,
-		                                   u64_load_relaxed(&store->keeper.wal_bytes));
+	if (i < count && making->is_low < 0) {
+		lock_take(&store->shared.lock);
+		wal_bytes = store->keeper.wal_bytes;
+		lock_give(&store->shared.lock);
+		making->is_low = files_disk_is_low(&store->files, wal_bytes);
+	}
 	return i < count && making->is_low;
 }
 
@@ -204,6 +207,25 @@ int changes_make(struct timerhub_store *store, struct making *making, int64_t no
 	return run_sql(db, "RELEASE timerhub_changes") < 0 && result == 0 ? -EIO : result;
 }
 
+void changes_count(struct timerhub_store_stats *counts, const struct timerhub_store_change *changes,
+                   unsigned count, int result)
+{
+	uint64_t touched = 0;
+	uint64_t *const counters[] = {
+		[TIMERHUB_STORE_PUT] = &counts->put,
+		[TIMERHUB_STORE_CANCEL] = &counts->cancelled,
+		[TIMERHUB_STORE_MOVE] = &counts->moved,
+		[TIMERHUB_STORE_DONE] = &counts->done,
+		[TIMERHUB_STORE_RETRY] = &counts->retried,
+		[TIMERHUB_STORE_PARK] = &counts->retried,
+		[STORE_TOUCH] = &touched,
+	};
+
+	for (unsigned i = 0; i < count && result == 0; i++)
+		++*counters[changes[i].op];
+	counts->disk_full += result == -ENOSPC;
+}
+
 /* ---- calls that wait until the change is on stable storage ---- */
 
 /*
@@ -225,7 +247,6 @@ static struct work work_of_changes(const struct timerhub_store *store,
                                    struct timerhub_store_change *changes, unsigned count)
 {
 	return (struct work){
-		.kind = WORK_CHANGES,
 		.changes = changes,
 		.count = count,
 		.now_us = store_now_us(&store->wall),
@@ -414,10 +435,9 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
 	sqlite3_set_last_insert_rowid(db, rowid);
 	if (sqlite3_get_autocommit(db))
 		return -ECANCELED;
-	if (result == -ENOSPC)
-		store_count(&store->counts.disk_full, 1);
-	for (unsigned i = 0; i < count && result == 0; i++)
-		store_count(&store->counts.done[changes[i].op], 1);
+	lock_take(&store->shared.lock);
+	changes_count(&store->shared.counts, changes, count, result);
+	lock_give(&store->shared.lock);
 	return result;
 }
 

@@ -134,18 +134,18 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = schema_install(db);
 	/* SQLite has resolved symbolic links in this name */
 	if (result == 0)
-		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
-		                         store->timeout_ns);
+		result = connection_open(&store->keeper.statements.db,
+		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/* a connection uses the WAL only from its first read on */
 	if (result >= 0)
-		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
+		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
 	store->frame_bytes = (uint32_t)page_bytes + 24;
 	(void)sqlite3_busy_timeout(db, 0);
-	(void)sqlite3_busy_timeout(store->keeper.db, 0);
+	(void)sqlite3_busy_timeout(store->keeper.statements.db, 0);
 	(void)sqlite3_wal_hook(db, keeper_on_commit, store);
 	return files_open(&store->files, sqlite3_db_filename(db, "main"));
 }
@@ -207,8 +207,9 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 
 static void store_init(struct timerhub_store *store)
 {
-	lock_init(&store->queue_of_work.lock);
-	store->queue_of_work.last = &store->queue_of_work.first;
+	lock_init(&store->shared.lock);
+	store->shared.last = &store->shared.first;
+	lock_init(&store->keeper.lock);
 	lock_init(&store->synced.lock);
 	store->synced.last_completed = &store->synced.completed;
 	store->watch.next_due_us = INT64_MAX;
@@ -275,7 +276,8 @@ static void store_free(struct timerhub_store *store)
 	struct work *next;
 
 	statements_fini(&store->statements);
-	(void)sqlite3_close(store->keeper.db);
+	statements_fini(&store->keeper.statements);
+	(void)sqlite3_close(store->keeper.statements.db);
 	(void)sqlite3_close(store->statements.db);
 	files_close(&store->files);
 	for (struct work *work = store->synced.completed; work; work = next) {
@@ -290,7 +292,8 @@ static void store_free(struct timerhub_store *store)
 		(void)close(store->watch.inotify_fd);
 	if (store->watch.epoll_fd >= 0)
 		(void)close(store->watch.epoll_fd);
-	lock_fini(&store->queue_of_work.lock);
+	lock_fini(&store->shared.lock);
+	lock_fini(&store->keeper.lock);
 	lock_fini(&store->synced.lock);
 	fork_check_close(&store->fork_check);
 	free(store->queue);
@@ -377,8 +380,9 @@ void timerhub_store_close(struct timerhub_store *store)
 	timerhub_store_stop(store);
 	while (u32_load_acquire(&store->watch.takes) != 0) /* [taken] */
 		files_nap(NAP_NS);
-	/* relaxed: the eventcount's release publishes it */
-	u32_store_relaxed(&store->keeper.quits, 1);
+	lock_take(&store->shared.lock);
+	store->keeper.quits = true;
+	lock_give(&store->shared.lock);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
 	store_free(store);

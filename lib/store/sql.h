@@ -105,7 +105,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
                    sqlite3_stmt **ret);
 
 /*
- * Runs a statement. If `ret` is NULL, returns how many rows it has changed. Else it stores the first
+ * Runs a statement. If `ret` is NULL, returns how many rows it has changed. Else stores the first
  * column of the first row, and returns 1, or 0 if there is no row or the column is NULL. Returns a
  * negative errno if it fails.
  */
