@@ -2,6 +2,7 @@
 /* Open and close. No other thread but the store's own uses the store meanwhile. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,11 +27,6 @@
 #define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* network file systems: a WAL needs memory that all of its users share (linux/magic.h) */
-#define MAGIC_NFS 0x6969
-#define MAGIC_SMB 0x517b
-#define MAGIC_SMB2 0xfe534d42
-#define MAGIC_CIFS 0xff534d42
 
 /* ---- the connections ---- */
 
@@ -62,31 +58,15 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
-static int folder_open(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	int fd = folder ? DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
-	                : -ENOMEM;
-
-	free(folder);
-	return fd;
-}
-
 /*
  * Returns why SQLite could not open a file, as a negative errno. SQLite also says -ENOENT if it had
- * no right to create the file, so in that case the folder is asked.
+ * no right to create the file, and then the kernel is asked again.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
-	int result = error_of(db), fd = result == -ENOENT ? folder_open(path) : -1;
+	int result = error_of(db);
 
-	if (fd < 0)
-		return result;
-	if (faccessat(fd, ".", W_OK, 0) < 0)
-		result = -errno;
-	(void)close(fd);
-	return result;
+	return result == -ENOENT && mknod(path, S_IFREG | 0644, 0) < 0 ? -errno : result;
 }
 
 /*
@@ -105,9 +85,10 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
+	/* a WAL needs memory that all of its users share, so it cannot lie on a network */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
-	    (fs.f_type == MAGIC_NFS || fs.f_type == MAGIC_SMB || fs.f_type == MAGIC_SMB2 ||
-	     fs.f_type == MAGIC_CIFS))
+	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
+	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
@@ -165,14 +146,11 @@ static int store_open_watch(struct timerhub_store *store)
 	if (result >= 0)
 		result = store->synced.fd = bell_open();
 	if (result >= 0)
-		result = deadline_fd_create(&store->watch.due);
-	if (result >= 0)
-		result = deadline_fd_create(&store->watch.again);
+		result = deadline_fd_create(&store->watch.timer);
 	if (result < 0)
 		return result;
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.bell, &event) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.due.fd, &event) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.again.fd, &event) < 0)
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.timer.fd, &event) < 0)
 		return -errno;
 	/* relaxed: nobody else uses the store yet */
 	u32_store_relaxed(&store->watch.is_polling,
@@ -220,8 +198,7 @@ static void store_init(struct timerhub_store *store)
 	store->synced.fd = -1;
 	clock_init(&store->wall, TIMERHUB_CLOCK_REALTIME, false);
 	clock_init(&store->since_boot, TIMERHUB_CLOCK_BOOTTIME, false);
-	deadline_fd_init(&store->watch.due, &store->wall);
-	deadline_fd_init(&store->watch.again, &store->since_boot);
+	deadline_fd_init(&store->watch.timer, &store->wall);
 }
 
 /*
@@ -240,17 +217,18 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Syncs the folder of the database, because otherwise a loss of power could remove a new file's
- * name. Errors are ignored, because some file systems cannot sync a folder.
+ * Syncs the WAL by SQLite's descriptor. With the first sync of a WAL, SQLite also syncs its folder,
+ * because otherwise a loss of power could remove the names of new files.
  */
-static void store_sync_folder(const struct timerhub_store *store)
+static int store_sync_names(struct timerhub_store *store)
 {
-	int fd = folder_open(store->files.names[FILE_DATABASE]);
+	sqlite3_file *wal = NULL;
 
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	(void)close(fd);
+	if (sqlite3_file_control(store->statements.db, "main", SQLITE_FCNTL_JOURNAL_POINTER,
+	                         &wal) != SQLITE_OK ||
+	    wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+		return -EIO;
+	return 0;
 }
 
 /*
@@ -268,7 +246,7 @@ static int store_begin(struct timerhub_store *store)
 	if (!files_is_writing(&store->files))
 		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);
-	return result < 0 ? result : writer_sync_all(store);
+	return result < 0 ? result : store_sync_names(store);
 }
 
 static void store_free(struct timerhub_store *store)
@@ -286,8 +264,7 @@ static void store_free(struct timerhub_store *store)
 	}
 	bell_close(store->watch.bell);
 	bell_close(store->synced.fd);
-	deadline_fd_close(&store->watch.due);
-	deadline_fd_close(&store->watch.again);
+	deadline_fd_close(&store->watch.timer);
 	if (store->watch.inotify_fd >= 0)
 		(void)close(store->watch.inotify_fd);
 	if (store->watch.epoll_fd >= 0)
@@ -311,10 +288,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 		result = store_open_watch(store);
 	if (result == 0)
 		result = store_begin(store);
-	if (result < 0)
-		return result;
-	store_sync_folder(store);
-	return thread_create(&store->keeper.thread, keeper_main, store);
+	return result < 0 ? result : thread_create(&store->keeper.thread, keeper_main, store);
 }
 
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,

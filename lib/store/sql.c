@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 /* ---- errors ---- */
 
@@ -51,7 +50,6 @@ int run_sql(sqlite3 *db, const char *text)
 
 /* ---- the tables ---- */
 
-#define SCHEMA_VERSION 1
 #define CLAIM_NEXT "claim+1048576"       /* the next delivery, with the same attempts */
 #define CLAIM_ANEW "((claim>>20)+1)<<20" /* the next delivery, with 0 attempts */
 
@@ -111,27 +109,22 @@ static const char schema[] =
 	"coalesce(iif(typeof(data)='text',length(CAST(data AS BLOB)),length(data)),0) AS bytes"
 	" FROM timerhub_tasks;";
 
-static int schema_version(void *versions, int columns, char **texts, char **names)
-{
-	(void)names;
-	for (int i = 0; i < columns; i++)
-		((int *)versions)[i] = texts[i] ? atoi(texts[i]) : 0;
-	return 0;
-}
-
 /* Returns 1 if the tables are there, 0 if they must be made, or a negative errno. */
 static int schema_look(sqlite3 *db)
 {
-	int versions[2] = { 0, 0 }, code;
+	struct statements statements = { .db = db };
+	int64_t newer = 0;
+	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/* this does not compile if the table is missing; other errors come up when it is made */
-	code = sqlite3_exec(db, "SELECT version,min_version FROM main.timerhub_about",
-	                    schema_version, versions, NULL);
-	if (code == SQLITE_ERROR)
-		return 0;
-	if (code != SQLITE_OK || versions[0] <= 0)
-		return code != SQLITE_OK ? error_of(db) : -EBADMSG;
-	return versions[1] > SCHEMA_VERSION ? -EOPNOTSUPP : versions[0] >= SCHEMA_VERSION;
+	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
+		result = 0;
+	else if (result == 0)
+		result = -EBADMSG; /* the table has no row */
+	else if (result > 0 && newer)
+		result = -EOPNOTSUPP;
+	statements_fini(&statements);
+	return result;
 }
 
 int schema_install(sqlite3 *db)
@@ -220,6 +213,8 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
+	/* the version of these tables is 1 */
+	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
 

@@ -110,10 +110,10 @@ struct timerhub_store {
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
-		struct deadline_fd due, again;
+		struct deadline_fd timer;
 		/* Only the thread that watches uses these. */
 		bool has_files;         /* inotify watches the files */
-		int64_t next_due_us;    /* the time to which `due` is set */
+		int64_t next_due_us;    /* at which the next task becomes due, as far as is known */
 		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
 		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
 	} watch;

@@ -264,6 +264,11 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 
 /* ---- waiting ---- */
 
+static int64_t i64_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static void sleep_on(int fd, uint64_t left_ns)
 {
 	struct pollfd poll = { .fd = fd, .events = POLLIN };
@@ -376,16 +381,6 @@ static int64_t watch_held_us(struct timerhub_store *store)
 	return us < HELD_MIN_US ? HELD_MIN_US : (int64_t)u64_min(us, HELD_MAX_US);
 }
 
-/* Sets a timer to `at_us`; INT64_MAX is never. A timer that has expired becomes unreadable. */
-static void watch_arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t at_us)
-{
-	uint64_t at_ns = at_us > INT64_MAX / 1000 ? UINT64_MAX : (uint64_t)at_us * 1000;
-
-	/* the wall clock was set, perhaps since the leader looked, so look once more */
-	if (deadline_fd_set(timer, at_ns) == -ECANCELED)
-		bell_ring(store->watch.bell);
-}
-
 /*
  * Takes what is due. If nothing is, prepares the descriptor to become readable for whatever happens
  * from now on. Returns as take_once().
@@ -394,7 +389,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
 	uint64_t began_ns = clock_monotonic_ns();
 	struct look *look = &taker->work.look;
-	int64_t now_us, boot_us, again_us;
+	int64_t now_us, again_us, in_us;
+	uint64_t at_ns;
 	int result;
 
 	watch_clear(store);
@@ -405,22 +401,21 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (result != 0)
 		return result;
 	now_us = store_now_us(&store->wall);
-	boot_us = store_now_us(&store->since_boot);
-	/* a task that is due but was not to be had would make the timers expire at once */
-	if (taker->is_unsure || look->due_us <= now_us || look->lease_us <= boot_us) {
-		if (taker->is_unsure || look->due_us <= now_us)
-			look->due_us = INT64_MAX;
-		look->lease_us = INT64_MAX;
-		again_us = HELD_MIN_US;
-	}
+	/* the lease is a length; if the wall clock is set, the timer ends the sleep too */
+	in_us = i64_min(again_us, i64_min(look->due_us - now_us,
+	                                  look->lease_us - store_now_us(&store->since_boot)));
 	/* relaxed: see watch_files() */
-	if (u32_load_relaxed(&store->watch.is_polling) != 0 && again_us > POLL_US)
-		again_us = POLL_US;
-	if (again_us != INT64_MAX && boot_us + again_us < look->lease_us)
-		look->lease_us = boot_us + again_us;
-	watch_arm(store, &store->watch.due, look->due_us);
-	watch_arm(store, &store->watch.again, look->lease_us);
-	store->watch.next_due_us = look->due_us;
+	if (u32_load_relaxed(&store->watch.is_polling) != 0)
+		in_us = i64_min(in_us, POLL_US);
+	/* with a task that is due but was not to be had, the timer would expire at once */
+	if (taker->is_unsure || in_us <= 0)
+		in_us = HELD_MIN_US;
+	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
+	/* the wall clock was set, perhaps since the leader looked, so look once more */
+	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
+		bell_ring(store->watch.bell);
+	store->watch.next_due_us =
+		taker->is_unsure || look->due_us <= now_us ? INT64_MAX : look->due_us;
 	store->watch.looked_ns = clock_monotonic_ns();
 	store->watch.look_took_ns = store->watch.looked_ns - began_ns;
 	return 0;
