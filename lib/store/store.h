@@ -74,7 +74,6 @@ struct timerhub_store {
 	/* Only the leader uses these, the one thread at a time that has the connection. */
 	struct statements statements;
 	bool has_turn;     /* it holds the lock by which writers queue */
-	uint64_t commits;  /* how many transactions it has made */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
 	/* What threads have the leader do, and what all of them count. The lock protects both. */
@@ -91,7 +90,6 @@ struct timerhub_store {
 	 */
 	struct {
 		struct lock lock;
-		uint64_t commits; /* how many of the leader's transactions are on stable storage */
 		struct work *completed, **last_completed;
 		atomic_u32 submits; /* that are in flight, or completed and not taken */
 		int fd;

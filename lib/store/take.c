@@ -310,10 +310,9 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	/* asked before the look, which then finds all that was due when the store was stopped */
 	bool stopped = is_stopped(store);
-	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
 	int result;
 
-	taker->work.deadline_ns = taker->deadline_ns > least_ns ? taker->deadline_ns : least_ns;
+	taker->work.deadline_ns = u64_max(taker->deadline_ns, clock_monotonic_ns() + LOOK_WAITS_NS);
 	result = writer_do(store, &taker->work);
 	/* a full disk may have room later, so the take goes on waiting */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
@@ -430,7 +429,7 @@ static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 	uint64_t gap_ns = store->watch.look_took_ns * GAP_LOOKS, sleep_ns;
 	int64_t due_in_us = store->watch.next_due_us - store_now_us(&store->wall);
 
-	gap_ns = u64_min(gap_ns > GAP_MIN_NS ? gap_ns : GAP_MIN_NS, GAP_MAX_NS);
+	gap_ns = u64_min(u64_max(gap_ns, GAP_MIN_NS), GAP_MAX_NS);
 	sleep_ns = left_ns(u64_min(store->watch.looked_ns + gap_ns, deadline_ns));
 	if (due_in_us < (int64_t)(GAP_MAX_NS / 1000))
 		sleep_ns = u64_min(sleep_ns, due_in_us > 0 ? (uint64_t)due_in_us * 1000 : 0);
@@ -492,10 +491,9 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
                         unsigned max, uint64_t timeout_ns)
 {
 	CANCELLATION_HELD;
-	uint64_t now_ns = clock_monotonic_ns();
 	struct taker taker = {
 		.work = { .tasks = tasks, .count = max },
-		.deadline_ns = timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX,
+		.deadline_ns = u64_add_saturating(clock_monotonic_ns(), timeout_ns),
 	};
 	int result = store_check(store);
 

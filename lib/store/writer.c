@@ -280,8 +280,8 @@ static void batch_count(struct timerhub_store *store, const struct batch *batch)
 
 /* ---- after the commit ---- */
 
-/* Syncs the WAL after the first `commits` transactions of this handle. Called with synced.lock. */
-static int sync_commits(struct timerhub_store *store, uint64_t commits)
+/* Syncs the WAL. Called with the lock of `synced`, so batches are synced in their order. */
+static int sync_wal(struct timerhub_store *store)
 {
 	uint64_t began_ns = clock_monotonic_ns(), took_ns;
 
@@ -290,8 +290,6 @@ static int sync_commits(struct timerhub_store *store, uint64_t commits)
 		return -EIO;
 	}
 	took_ns = clock_monotonic_ns() - began_ns;
-	invariant(store->synced.commits <= commits);
-	store->synced.commits = commits;
 	store_count(store, &store->shared.counts.syncs, 1);
 	store_count(store, &store->shared.counts.sync_ns[histogram_bucket(took_ns)], 1);
 	return 0;
@@ -302,7 +300,7 @@ int writer_sync_all(struct timerhub_store *store)
 	int result;
 
 	lock_take(&store->synced.lock);
-	result = sync_commits(store, store->synced.commits);
+	result = sync_wal(store);
 	lock_give(&store->synced.lock);
 	return result;
 }
@@ -344,7 +342,6 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 
 static void batch_finish(struct timerhub_store *store, struct batch *batch, int result)
 {
-	uint64_t commits = ++store->commits;
 	struct work *changes;
 
 	/*
@@ -359,8 +356,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	lead_hand_on(store);
 	if (!changes)
 		return;
-	if (result == 0 && batch->is_durable && store->synced.commits < commits)
-		result = sync_commits(store, commits);
+	if (result == 0 && batch->is_durable)
+		result = sync_wal(store);
 	(void)batch_answer(store, batch, changes, result, true);
 	lock_give(&store->synced.lock);
 }
