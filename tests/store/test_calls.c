@@ -579,6 +579,37 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	fixture_end();
 }
 
+static void *put_one(void *result)
+{
+	struct timerhub_store_put put = { .size = sizeof(put), .when_ns = HOUR };
+
+	*(int *)result = timerhub_store_put(store, &put, NULL);
+	return NULL;
+}
+
+/* The put leads, and waits for the write lock for much longer than the take. */
+TEST(take_behind_a_change_that_waits_ends_in_its_own_time, 60)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 10 * SEC };
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+	pthread_t putter;
+	int result = -1;
+
+	fixture_begin(&config);
+	sql("BEGIN IMMEDIATE");
+	thread_start(&putter, put_one, &result);
+	sleep_ns(20 * MS);
+	before_ns = monotonic_ns();
+	expect_eq(timerhub_store_take(store, &task, 1, 60 * MS), 0);
+	expect_lt(monotonic_ns() - before_ns, 5 * SEC);
+	sql("COMMIT");
+	thread_join(putter);
+	expect_eq(result, 0);
+	fixture_end();
+}
+
 /* A loop that polls the descriptor stands still for others' transactions only for a moment. */
 STORE_TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
 {
