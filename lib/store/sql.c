@@ -74,7 +74,8 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
+	/* for a list of three SQLite would fill a temporary table at each INSERT */
+	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
 	/* each of these indexes has entries only for the tasks that are in its state */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"

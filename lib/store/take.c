@@ -245,6 +245,7 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		.queue = store->queue,
 		.lease = LEASE_BASE_US + store_now_us(&store->since_boot),
 	};
+	int64_t lease = 0;
 	int result;
 
 	while (works && works->changes)
@@ -253,7 +254,12 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		return 0;
 	result = clock_was_set(store) ? clock_mend(store) : 0;
 	if (result >= 0)
-		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
+		result = statement_run(&store->statements, DO_NEXT_LEASE, &values, &lease);
+	/* the UPDATE costs 20,000 instructions even if it finds nothing, a tenth of a cycle */
+	if (result > 0)
+		result = lease > values.lease
+		                 ? 0
+		                 : statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 	if (result > 0)
 		store_count(store, &store->shared.counts.leases_over, (uint64_t)result);
 	for (; works && result >= 0; works = works->next)

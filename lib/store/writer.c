@@ -365,10 +365,10 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 /* ---- the lead ---- */
 
 /*
- * Gives those items back to the queue that can go on waiting, because the write lock did not come
- * in time for the others.
+ * Gives those items back to the queue that can go on waiting. For the others the write lock did not
+ * come in time.
  */
-static void batch_keep_late(struct timerhub_store *store, struct batch *batch)
+static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 {
 	struct work *late = NULL, **last_late = &late, **place = &batch->works, *work;
 	uint64_t now_ns = clock_monotonic_ns();
@@ -424,7 +424,7 @@ static int batch_begin(struct timerhub_store *store, struct batch *batch)
 	if (result == 0)
 		*last = work_take_all(store);
 	else if (result == -EAGAIN)
-		batch_keep_late(store, batch);
+		batch_give_back(store, batch);
 	return result < 0 ? result : 1;
 }
 
