@@ -66,7 +66,9 @@ static int connection_refused(sqlite3 *db, const char *path)
 {
 	int result = error_of(db);
 
-	return result == -ENOENT && mknod(path, S_IFREG | 0644, 0) < 0 ? -errno : result;
+	if (result == -ENOENT && mknod(path, S_IFREG | 0644, 0) < 0 && errno != EEXIST)
+		result = -errno;
+	return result;
 }
 
 /*
