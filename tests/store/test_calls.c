@@ -201,6 +201,23 @@ TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 	fixture_end();
 }
 
+TEST(resting_taker_gets_a_task_whose_lease_ends, 60)
+{
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+
+	fixture_begin(&short_lease);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	timerhub_store_release(store, &task);
+	before_ns = monotonic_ns();
+	task = take_one(); /* nobody writes meanwhile */
+	expect_lt(monotonic_ns() - before_ns, ARRIVES / 2);
+	expect_eq(task.attempts, 2);
+	done(&task);
+	fixture_end();
+}
+
 TEST(last_delivery_is_followed_by_parking, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
