@@ -187,9 +187,10 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7" IS_CURRENT,
-	[DO_NEXT_DUE] = "SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
-			" AND due_us>0 ORDER BY due_us LIMIT 1",
-	[DO_NEXT_LEASE] = "SELECT min(lease) FROM " TASKS " WHERE queue=?2 AND " IS_TAKEN,
+	/* when the next task becomes due, and when the next lease ends */
+	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
+		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
+		    " WHERE queue=?2 AND " IS_TAKEN ")",
 	[DO_END_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			  " WHERE queue=?2 AND " IS_TAKEN " AND lease<=?7",
 	[DO_DUE] = "SELECT id,due_us,key,interval_us,claim,data FROM " TASKS

@@ -50,7 +50,7 @@ static int count_all(struct timerhub_store *store, struct timerhub_store_stats *
 	if (result < 0)
 		return result;
 	lock_take(&store->keeper.lock);
-	result = statement_run(&store->keeper.statements, DO_NEXT_DUE, &values, &due_us);
+	result = statement_run(&store->keeper.statements, DO_LOOK, &values, &due_us);
 	lock_give(&store->keeper.lock);
 	if (result > 0)
 		stats->oldest_due_ns = (uint64_t)due_us * 1000;

@@ -127,18 +127,22 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 int deliver_look(struct timerhub_store *store, struct look *ret)
 {
 	struct values values = { .queue = store->queue };
-	int result;
+	sqlite3_stmt *row;
+	int result = statement_bind(&store->statements, DO_LOOK, &values, &row);
 
 	*ret = (struct look){ INT64_MAX, INT64_MAX };
-	result = statement_run(&store->statements, DO_NEXT_DUE, &values, &ret->due_us);
-	if (result >= 0)
-		result = statement_run(&store->statements, DO_NEXT_LEASE, &values, &ret->lease_us);
 	if (result < 0)
 		return result;
-	if (result == 0)
-		ret->lease_us = INT64_MAX; /* min() of no rows is NULL */
-	else
-		ret->lease_us -= LEASE_BASE_US;
+	if (sqlite3_step(row) != SQLITE_ROW)
+		result = error_of(store->statements.db);
+	/* NULL: no task is in that state */
+	if (result == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
+		ret->due_us = sqlite3_column_int64(row, 0);
+	if (result == 0 && sqlite3_column_type(row, 1) != SQLITE_NULL)
+		ret->lease_us = sqlite3_column_int64(row, 1) - LEASE_BASE_US;
+	(void)sqlite3_reset(row);
+	if (result < 0)
+		return result;
 	return ret->due_us <= deliver_now_us(store) ||
 	       ret->lease_us <= store_now_us(&store->since_boot) || clock_was_set(store);
 }
@@ -241,11 +245,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 int deliver_serve(struct timerhub_store *store, struct work *works)
 {
-	struct values values = {
-		.queue = store->queue,
-		.lease = LEASE_BASE_US + store_now_us(&store->since_boot),
-	};
-	int64_t lease = 0;
+	struct values values = { .queue = store->queue };
+	struct look look;
 	int result;
 
 	while (works && works->changes)
@@ -254,14 +255,14 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		return 0;
 	result = clock_was_set(store) ? clock_mend(store) : 0;
 	if (result >= 0)
-		result = statement_run(&store->statements, DO_NEXT_LEASE, &values, &lease);
+		result = deliver_look(store, &look);
+	values.lease = LEASE_BASE_US + store_now_us(&store->since_boot);
 	/* the UPDATE costs 20,000 instructions even if it finds nothing, a tenth of a cycle */
-	if (result > 0)
-		result = lease > values.lease
-		                 ? 0
-		                 : statement_run(&store->statements, DO_END_LEASES, &values, NULL);
-	if (result > 0)
-		store_count(store, &store->shared.counts.leases_over, (uint64_t)result);
+	if (result > 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
+		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
+		store_count(store, &store->shared.counts.leases_over,
+		            result > 0 ? (uint64_t)result : 0);
+	}
 	for (; works && result >= 0; works = works->next)
 		if (!works->changes)
 			result = serve(store, works);
