@@ -2,7 +2,8 @@
 /*
  * A mutex, which only the store and the relay use. Their callers wait for a disk or a server
  * anyway, so a lock costs them little, but nobody may hold it during such a wait. The only
- * exception is the lock of the store's syncs, because one sync runs at a time.
+ * exceptions are two locks of the store: one sync of its WAL runs at a time, and one thread at a
+ * time uses the connection that checkpoints.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/descriptor.h"
 #include "store/store.h"
 
@@ -147,11 +148,8 @@ static bool byte_lock(int fd, int64_t byte, short type)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 
-	while (fcntl(fd, F_OFD_SETLK, &lock) < 0)
-		if (errno != EINTR)
-			/* a file system that cannot lock is no reason to wait */
-			return errno != EAGAIN && errno != EACCES;
-	return true;
+	/* a file system that cannot lock is no reason to wait */
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 /*
@@ -188,7 +186,7 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 		if (clock_monotonic_ns() >= deadline_ns)
 			return false;
 		files_nap(nap_ns);
-		nap_ns = nap_ns * 2 < nap_max_ns ? nap_ns * 2 : nap_max_ns;
+		nap_ns = u64_min(nap_ns * 2, nap_max_ns);
 	}
 	return true;
 }
@@ -240,11 +238,9 @@ static void file_lengthen(int fd, off_t bytes)
 	struct stat now;
 	ssize_t written = fstat(fd, &now) < 0 ? -1 : 1;
 
-	for (off_t at = now.st_size; at < bytes && written > 0; at += written) {
+	/* after an error the keeper sees that the room is short, and this is tried again */
+	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
-		if (written < 0 && errno == EINTR)
-			written = 1; /* go on behind this byte, which reads as zero anyway */
-	}
 }
 
 /* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL. */
@@ -257,7 +253,7 @@ void files_make_room(const struct files *files, uint32_t frame_bytes)
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes)
 {
 	struct statvfs disk;
-	uint64_t low = wal_bytes * 2 > LOW_WATER_BYTES ? wal_bytes * 2 : LOW_WATER_BYTES;
+	uint64_t low = u64_max(wal_bytes * 2, LOW_WATER_BYTES);
 
 	return fstatvfs(files->wal_fd, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < low;
 }

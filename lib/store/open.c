@@ -2,6 +2,7 @@
 /* Open and close. No other thread but the store's own uses the store meanwhile. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,11 +27,6 @@
 #define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* network file systems: a WAL needs memory that all of its users share (linux/magic.h) */
-#define MAGIC_NFS 0x6969
-#define MAGIC_SMB 0x517b
-#define MAGIC_SMB2 0xfe534d42
-#define MAGIC_CIFS 0xff534d42
 
 /* ---- the connections ---- */
 
@@ -62,30 +58,16 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
-static int folder_open(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	int fd = folder ? DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
-	                : -ENOMEM;
-
-	free(folder);
-	return fd;
-}
-
 /*
  * Returns why SQLite could not open a file, as a negative errno. SQLite also says -ENOENT if it had
- * no right to create the file, so in that case the folder is asked.
+ * no right to create the file, and then the kernel is asked again.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
-	int result = error_of(db), fd = result == -ENOENT ? folder_open(path) : -1;
+	int result = error_of(db);
 
-	if (fd < 0)
-		return result;
-	if (faccessat(fd, ".", W_OK, 0) < 0)
+	if (result == -ENOENT && mknod(path, S_IFREG | 0644, 0) < 0 && errno != EEXIST)
 		result = -errno;
-	(void)close(fd);
 	return result;
 }
 
@@ -105,9 +87,10 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
+	/* a WAL needs memory that all of its users share, so it cannot lie on a network */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
-	    (fs.f_type == MAGIC_NFS || fs.f_type == MAGIC_SMB || fs.f_type == MAGIC_SMB2 ||
-	     fs.f_type == MAGIC_CIFS))
+	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
+	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
@@ -134,18 +117,18 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = schema_install(db);
 	/* SQLite has resolved symbolic links in this name */
 	if (result == 0)
-		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
-		                         store->timeout_ns);
+		result = connection_open(&store->keeper.statements.db,
+		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
-		result = statement_ask(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
+		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/* a connection uses the WAL only from its first read on */
 	if (result >= 0)
-		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
+		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
 	store->frame_bytes = (uint32_t)page_bytes + 24;
 	(void)sqlite3_busy_timeout(db, 0);
-	(void)sqlite3_busy_timeout(store->keeper.db, 0);
+	(void)sqlite3_busy_timeout(store->keeper.statements.db, 0);
 	(void)sqlite3_wal_hook(db, keeper_on_commit, store);
 	return files_open(&store->files, sqlite3_db_filename(db, "main"));
 }
@@ -165,14 +148,11 @@ static int store_open_watch(struct timerhub_store *store)
 	if (result >= 0)
 		result = store->synced.fd = bell_open();
 	if (result >= 0)
-		result = deadline_fd_create(&store->watch.due);
-	if (result >= 0)
-		result = deadline_fd_create(&store->watch.again);
+		result = deadline_fd_create(&store->watch.timer);
 	if (result < 0)
 		return result;
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.bell, &event) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.due.fd, &event) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.again.fd, &event) < 0)
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, store->watch.timer.fd, &event) < 0)
 		return -errno;
 	/* relaxed: nobody else uses the store yet */
 	u32_store_relaxed(&store->watch.is_polling,
@@ -207,8 +187,9 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 
 static void store_init(struct timerhub_store *store)
 {
-	lock_init(&store->queue_of_work.lock);
-	store->queue_of_work.last = &store->queue_of_work.first;
+	lock_init(&store->shared.lock);
+	store->shared.last = &store->shared.first;
+	lock_init(&store->keeper.lock);
 	lock_init(&store->synced.lock);
 	store->synced.last_completed = &store->synced.completed;
 	store->watch.next_due_us = INT64_MAX;
@@ -219,8 +200,7 @@ static void store_init(struct timerhub_store *store)
 	store->synced.fd = -1;
 	clock_init(&store->wall, TIMERHUB_CLOCK_REALTIME, false);
 	clock_init(&store->since_boot, TIMERHUB_CLOCK_BOOTTIME, false);
-	deadline_fd_init(&store->watch.due, &store->wall);
-	deadline_fd_init(&store->watch.again, &store->since_boot);
+	deadline_fd_init(&store->watch.timer, &store->wall);
 }
 
 /*
@@ -239,17 +219,18 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Syncs the folder of the database, because otherwise a loss of power could remove a new file's
- * name. Errors are ignored, because some file systems cannot sync a folder.
+ * Syncs the WAL by SQLite's descriptor. With the first sync of a WAL, SQLite also syncs its folder,
+ * because otherwise a loss of power could remove the names of new files.
  */
-static void store_sync_folder(const struct timerhub_store *store)
+static int store_sync_names(struct timerhub_store *store)
 {
-	int fd = folder_open(store->files.names[FILE_DATABASE]);
+	sqlite3_file *wal = NULL;
 
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	(void)close(fd);
+	if (sqlite3_file_control(store->statements.db, "main", SQLITE_FCNTL_JOURNAL_POINTER,
+	                         &wal) != SQLITE_OK ||
+	    wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+		return -EIO;
+	return 0;
 }
 
 /*
@@ -267,7 +248,7 @@ static int store_begin(struct timerhub_store *store)
 	if (!files_is_writing(&store->files))
 		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);
-	return result < 0 ? result : writer_sync_all(store);
+	return result < 0 ? result : store_sync_names(store);
 }
 
 static void store_free(struct timerhub_store *store)
@@ -275,7 +256,8 @@ static void store_free(struct timerhub_store *store)
 	struct work *next;
 
 	statements_fini(&store->statements);
-	(void)sqlite3_close(store->keeper.db);
+	statements_fini(&store->keeper.statements);
+	(void)sqlite3_close(store->keeper.statements.db);
 	(void)sqlite3_close(store->statements.db);
 	files_close(&store->files);
 	for (struct work *work = store->synced.completed; work; work = next) {
@@ -284,13 +266,13 @@ static void store_free(struct timerhub_store *store)
 	}
 	bell_close(store->watch.bell);
 	bell_close(store->synced.fd);
-	deadline_fd_close(&store->watch.due);
-	deadline_fd_close(&store->watch.again);
+	deadline_fd_close(&store->watch.timer);
 	if (store->watch.inotify_fd >= 0)
 		(void)close(store->watch.inotify_fd);
 	if (store->watch.epoll_fd >= 0)
 		(void)close(store->watch.epoll_fd);
-	lock_fini(&store->queue_of_work.lock);
+	lock_fini(&store->shared.lock);
+	lock_fini(&store->keeper.lock);
 	lock_fini(&store->synced.lock);
 	fork_check_close(&store->fork_check);
 	free(store->queue);
@@ -308,10 +290,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 		result = store_open_watch(store);
 	if (result == 0)
 		result = store_begin(store);
-	if (result < 0)
-		return result;
-	store_sync_folder(store);
-	return thread_create(&store->keeper.thread, keeper_main, store);
+	return result < 0 ? result : thread_create(&store->keeper.thread, keeper_main, store);
 }
 
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
@@ -377,8 +356,9 @@ void timerhub_store_close(struct timerhub_store *store)
 	timerhub_store_stop(store);
 	while (u32_load_acquire(&store->watch.takes) != 0) /* [taken] */
 		files_nap(NAP_NS);
-	/* relaxed: the eventcount's release publishes it */
-	u32_store_relaxed(&store->keeper.quits, 1);
+	lock_take(&store->shared.lock);
+	store->keeper.quits = true;
+	lock_give(&store->shared.lock);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
 	store_free(store);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 /* ---- errors ---- */
 
@@ -51,7 +50,6 @@ int run_sql(sqlite3 *db, const char *text)
 
 /* ---- the tables ---- */
 
-#define SCHEMA_VERSION 1
 #define CLAIM_NEXT "claim+1048576"       /* the next delivery, with the same attempts */
 #define CLAIM_ANEW "((claim>>20)+1)<<20" /* the next delivery, with 0 attempts */
 
@@ -76,7 +74,8 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
+	/* for a list of three SQLite would fill a temporary table at each INSERT */
+	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
 	/* each of these indexes has entries only for the tasks that are in its state */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
@@ -111,27 +110,22 @@ static const char schema[] =
 	"coalesce(iif(typeof(data)='text',length(CAST(data AS BLOB)),length(data)),0) AS bytes"
 	" FROM timerhub_tasks;";
 
-static int schema_version(void *versions, int columns, char **texts, char **names)
-{
-	(void)names;
-	for (int i = 0; i < columns; i++)
-		((int *)versions)[i] = texts[i] ? atoi(texts[i]) : 0;
-	return 0;
-}
-
 /* Returns 1 if the tables are there, 0 if they must be made, or a negative errno. */
 static int schema_look(sqlite3 *db)
 {
-	int versions[2] = { 0, 0 }, code;
+	struct statements statements = { .db = db };
+	int64_t newer = 0;
+	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/* this does not compile if the table is missing; other errors come up when it is made */
-	code = sqlite3_exec(db, "SELECT version,min_version FROM main.timerhub_about",
-	                    schema_version, versions, NULL);
-	if (code == SQLITE_ERROR)
-		return 0;
-	if (code != SQLITE_OK || versions[0] <= 0)
-		return code != SQLITE_OK ? error_of(db) : -EBADMSG;
-	return versions[1] > SCHEMA_VERSION ? -EOPNOTSUPP : versions[0] >= SCHEMA_VERSION;
+	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
+		result = 0;
+	else if (result == 0)
+		result = -EBADMSG; /* the table has no row */
+	else if (result > 0 && newer)
+		result = -EOPNOTSUPP;
+	statements_fini(&statements);
+	return result;
 }
 
 int schema_install(sqlite3 *db)
@@ -193,9 +187,10 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7" IS_CURRENT,
-	[DO_NEXT_DUE] = "SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
-			" AND due_us>0 ORDER BY due_us LIMIT 1",
-	[DO_NEXT_LEASE] = "SELECT min(lease) FROM " TASKS " WHERE queue=?2 AND " IS_TAKEN,
+	/* when the next task becomes due, and when the next lease ends */
+	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
+		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
+		    " WHERE queue=?2 AND " IS_TAKEN ")",
 	[DO_END_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			  " WHERE queue=?2 AND " IS_TAKEN " AND lease<=?7",
 	[DO_DUE] = "SELECT id,due_us,key,interval_us,claim,data FROM " TASKS
@@ -220,6 +215,8 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
+	/* the version of these tables is 1 */
+	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
 
@@ -261,20 +258,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	               : 0;
 }
 
-int statement_run(struct statements *statements, enum statement which, const struct values *values)
-{
-	sqlite3_stmt *statement;
-	int result = statement_bind(statements, which, values, &statement);
-
-	if (result < 0)
-		return result;
-	result = sqlite3_step(statement) == SQLITE_DONE ? sqlite3_changes(statements->db)
-	                                                : error_of(statements->db);
-	(void)sqlite3_reset(statement);
-	return result;
-}
-
-int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret)
 {
 	sqlite3_stmt *statement;
@@ -283,12 +267,14 @@ int statement_ask(struct statements *statements, enum statement which, const str
 	if (result < 0)
 		return result;
 	result = sqlite3_step(statement);
-	if (result == SQLITE_ROW) {
-		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+	if (result == SQLITE_ROW && ret)
 		*ret = sqlite3_column_int64(statement, 0);
-	} else {
-		result = result == SQLITE_DONE ? 0 : error_of(statements->db);
-	}
+	if (result == SQLITE_ROW)
+		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+	else if (result == SQLITE_DONE)
+		result = ret ? 0 : sqlite3_changes(statements->db);
+	else
+		result = error_of(statements->db);
 	(void)sqlite3_reset(statement);
 	return result;
 }

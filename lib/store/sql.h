@@ -64,8 +64,7 @@ enum statement {
 	DO_REPLACE,
 	DO_FIND,
 	DO_DONE_PERIOD,
-	DO_NEXT_DUE,
-	DO_NEXT_LEASE,
+	DO_LOOK,
 	DO_END_LEASES,
 	DO_DUE,
 	DO_TAKE,
@@ -77,6 +76,7 @@ enum statement {
 	DO_COUNT_NEVER,
 	DO_COUNT_TAKEN,
 	DO_COUNT_PARKED,
+	DO_VERSION,
 	DO_PAGE_SIZE,
 	STATEMENTS
 };
@@ -105,15 +105,11 @@ int statement_bind(struct statements *statements, enum statement which, const st
                    sqlite3_stmt **ret);
 
 /*
- * Runs a statement that returns no rows. Returns how many rows it has changed, or a negative errno.
+ * Runs a statement. If `ret` is NULL, returns how many rows it has changed. Else stores the first
+ * column of the first row, and returns 1, or 0 if there is no row or the column is NULL. Returns a
+ * negative errno if it fails.
  */
-int statement_run(struct statements *statements, enum statement which, const struct values *values);
-
-/*
- * Runs a statement, and stores the first column of its first row. Returns 1, or 0 if there is no
- * row or the column is NULL, or a negative errno.
- */
-int statement_ask(struct statements *statements, enum statement which, const struct values *values,
+int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);
 
 void statements_fini(struct statements *statements);

@@ -38,7 +38,6 @@ struct look {
 };
 
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
-enum work_kind { WORK_CHANGES, WORK_TAKE, WORK_CALL };
 
 /*
  * A work item: what a thread wants to have done by the leader, the one thread at a time that uses
@@ -47,34 +46,19 @@ enum work_kind { WORK_CHANGES, WORK_TAKE, WORK_CALL };
  */
 struct work {
 	struct work *next;
-	enum work_kind kind;
-	bool is_submit;
-	bool is_seen;   /* it was in the queue before the leader looked at the database */
+	struct timerhub_store_change *changes; /* what to change; NULL: this is a take */
+	struct timerhub_store_task *tasks;     /* where a take stores the tasks */
 	unsigned count; /* of the changes, or of the tasks that a take has room for */
-	struct timerhub_store_change *changes; /* WORK_CHANGES: what to change */
-	int64_t now_us;                        /* WORK_CHANGES: the wall clock at the call */
-	struct timerhub_store_task *tasks;     /* WORK_TAKE: where to store the tasks */
-	struct look look; /* WORK_TAKE: what becomes due next, if nothing was due */
-	/* WORK_CALL: is called on the leader's thread, outside a transaction */
-	void (*call)(struct timerhub_store *, void *);
-	void *context;
+	bool is_submit;
+	int64_t now_us;       /* the wall clock when the changes were asked for */
+	struct look look;     /* what becomes due next, if a take has found nothing */
 	uint64_t deadline_ns; /* on CLOCK_MONOTONIC: the item fails if it has not begun by then */
 	int result;           /* a negative errno, 0, or how many tasks a take has got */
 	atomic_u32 state;     /* WORK_WAITS, WORK_LEADS or WORK_DONE; a futex */
 };
 
-/*
- * Counters for the statistics. All accesses are relaxed, because nobody acts on the numbers.
- */
-struct counts {
-	atomic_u64 done[STORE_TOUCH + 1]; /* changes, by their op */
-	atomic_u64 delivered, leases_over, commits, syncs, checkpoints, disk_full;
-	atomic_u64 lateness[TIMERHUB_LATENESS_BUCKETS], sync_ns[TIMERHUB_LATENESS_BUCKETS];
-};
-
 struct timerhub_store {
 	struct fork_check fork_check;
-	struct counts counts;
 	atomic_u32 failed; /* 0, or EIO after the disk has failed: nothing is done any more */
 
 	/* Set when the store is opened, and never changed. */
@@ -90,14 +74,15 @@ struct timerhub_store {
 	/* Only the leader uses these, the one thread at a time that has the connection. */
 	struct statements statements;
 	bool has_turn;     /* it holds the lock by which writers queue */
-	uint64_t commits;  /* how many transactions it has made */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
+	/* What threads have the leader do, and what all of them count. The lock protects both. */
 	struct {
 		struct lock lock;
 		struct work *first, **last;
 		bool is_led;
-	} queue_of_work;
+		struct timerhub_store_stats counts;
+	} shared;
 
 	/*
 	 * The thread that syncs the WAL holds the lock until it has answered all changes that the
@@ -105,7 +90,6 @@ struct timerhub_store {
 	 */
 	struct {
 		struct lock lock;
-		uint64_t commits; /* how many of the leader's transactions are on stable storage */
 		struct work *completed, **last_completed;
 		atomic_u32 submits; /* that are in flight, or completed and not taken */
 		int fd;
@@ -124,10 +108,10 @@ struct timerhub_store {
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
-		struct deadline_fd due, again;
+		struct deadline_fd timer;
 		/* Only the thread that watches uses these. */
 		bool has_files;         /* inotify watches the files */
-		int64_t next_due_us;    /* the time to which `due` is set */
+		int64_t next_due_us;    /* at which the next task becomes due, as far as is known */
 		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
 		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
 	} watch;
@@ -137,14 +121,17 @@ struct timerhub_store {
 	 * the changes that programs have queued with timerhub_store_submit().
 	 */
 	struct {
-		struct eventcount work;
-		atomic_u32 quits;
 		pthread_t thread;
-		sqlite3 *db;
-		atomic_u64 wal_bytes; /* bytes of valid frames in the WAL at the last commit */
-		atomic_u64 checkpointed_bytes; /* bytes of these when the last checkpoint began */
-		atomic_u64 wakes_bytes;  /* a commit wakes the thread if wal_bytes is no less */
-		atomic_u32 is_held_back; /* a reader kept the last checkpoint from copying all */
+		struct eventcount work;
+		struct lock lock; /* of the connection, which the statistics use too */
+		struct statements statements;
+		/* The lock of `shared` protects these. */
+		bool quits;
+		bool wants_restart;    /* the next leader begins the WAL anew */
+		bool is_held_back;     /* a reader kept the last checkpoint from copying all */
+		uint64_t wal_bytes;    /* bytes of valid frames in the WAL at the last commit */
+		uint64_t copied_bytes; /* bytes of these when the last checkpoint began */
+		uint64_t wakes_bytes;  /* a commit wakes the thread if wal_bytes is no less */
 	} keeper;
 };
 
@@ -165,9 +152,11 @@ static inline int64_t store_lease_us(uint64_t lease_ns)
 	return store_us(lease_ns < INT64_MAX ? lease_ns : INT64_MAX);
 }
 
-static inline void store_count(atomic_u64 *counter, uint64_t more)
+static inline void store_count(struct timerhub_store *store, uint64_t *counter, uint64_t more)
 {
-	(void)u64_fetch_add_relaxed(counter, more);
+	lock_take(&store->shared.lock);
+	*counter += more;
+	lock_give(&store->shared.lock);
 }
 
 static inline int store_check(const struct timerhub_store *store)
@@ -229,37 +218,28 @@ bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 /* Sleeps, and is no cancellation point. */
 void files_nap(uint64_t ns);
 
-static inline bool store_disk_is_low(const struct timerhub_store *store)
-{
-	/* relaxed: it need not be the latest length */
-	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
-}
+/* ---- calls.c ---- */
 
-/* ---- change.c ---- */
-
-/* Checks what can be checked without the database. Returns 0 or a negative errno. */
-int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
-
-/*
- * Checks changes that are to be made together. Sets the `result` of each, of which at most one is
- * an error, and returns that.
- */
-int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
-                  unsigned count);
-
-/* Returns whether a change that was asked for at `now_us` makes its task due at that time. */
-bool change_is_due(const struct timerhub_store_change *change, int64_t now_us);
-
-bool changes_have_put(const struct timerhub_store_change *changes, unsigned count);
+/* What the changes of one transaction have in common. */
+struct making {
+	struct statements *statements;
+	int is_low;      /* whether the disk has no room for puts; -1: not asked yet */
+	bool is_refused; /* the last changes have puts, for which there is no room */
+	bool is_due;     /* a change makes a task due at once */
+};
 
 /*
  * Makes changes in a transaction that is open, all or none. Sets the `result` of each, and the ids
  * of puts. After an error, SQLite may have ended the whole transaction.
  */
-int changes_make(const struct timerhub_store *store, struct statements *statements, int64_t now_us,
+int changes_make(struct timerhub_store *store, struct making *making, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
 
-/* ---- deliver.c, called by the leader ---- */
+/* Counts changes whose transaction has ended with `result`. Called with the lock of `shared`. */
+void changes_count(struct timerhub_store_stats *counts, const struct timerhub_store_change *changes,
+                   unsigned count, int result);
+
+/* ---- take.c, called by the leader ---- */
 
 /*
  * Stores when the next task becomes due and the next lease ends. Returns 1 if a transaction would
@@ -268,22 +248,10 @@ int changes_make(const struct timerhub_store *store, struct statements *statemen
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
 /*
- * Ends the leases that are over, and acts on a wall clock that was set. Returns 0 or a negative
- * errno.
+ * Ends the leases that are over, acts on a wall clock that was set, and stores due tasks where the
+ * takes among these work items want them. Returns 0 or a negative errno.
  */
-int deliver_begin(struct timerhub_store *store);
-
-/*
- * Stores due tasks where a work item wants them, and how many in its result. Returns 0 or a
- * negative errno.
- */
-int deliver_serve(struct timerhub_store *store, struct work *take);
-
-/* Frees the tasks of a work item whose transaction has failed. */
-void deliver_undo(struct work *take);
-
-/* Counts the tasks that a work item has taken, when its transaction has been committed. */
-void deliver_count(struct timerhub_store *store, const struct work *take);
+int deliver_serve(struct timerhub_store *store, struct work *works);
 
 /* Ends the leases of an earlier boot of the machine. Returns 0 or a negative errno. */
 int deliver_open(struct timerhub_store *store);

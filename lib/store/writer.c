@@ -14,13 +14,14 @@
  * The store's own thread, the keeper, leads for submits, for which nobody waits, and checkpoints.
  *
  * Labels:
- * [work] work_answer, lead_hand_on → work_await: carries what the leader has written to a work
+ * [work] batch_answer, lead_hand_on → work_await: carries what the leader has written to a work
  * item, and with the lead what it has done to the connection.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
 
 #include "base/bell.h"
+#include "base/bits.h"
 #include "base/invariant.h"
 #include "base/thread.h"
 #include "store/store.h"
@@ -56,53 +57,50 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the queue's lock publishes it */
 	work->next = NULL;
 	work->result = 0;
-	work->is_seen = false;
-	lock_take(&store->queue_of_work.lock);
-	*store->queue_of_work.last = work;
-	store->queue_of_work.last = &work->next;
-	leads = !store->queue_of_work.is_led &&
-	        (!work->is_submit || store->queue_of_work.first == work);
-	store->queue_of_work.is_led |= leads && !work->is_submit;
-	lock_give(&store->queue_of_work.lock);
+	lock_take(&store->shared.lock);
+	*store->shared.last = work;
+	store->shared.last = &work->next;
+	leads = !store->shared.is_led && (!work->is_submit || store->shared.first == work);
+	store->shared.is_led |= leads && !work->is_submit;
+	lock_give(&store->shared.lock);
 	return leads;
 }
 
-enum taking { TAKE_ALL, TAKE_SEEN, TAKE_LATE, TAKE_LATE_CALLERS };
-
-/* Takes work items out of the queue and returns them as a list, in their order. */
-static struct work *work_take(struct timerhub_store *store, enum taking taking)
+/* Takes all work items out of the queue and returns them as a list. */
+static struct work *work_take_all(struct timerhub_store *store)
 {
-	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
-	uint64_t now_ns = clock_monotonic_ns();
+	struct work *works;
 
-	lock_take(&store->queue_of_work.lock);
-	invariant(store->queue_of_work.is_led && !*store->queue_of_work.last);
-	while ((work = *place)) {
-		/* relaxed: it changes to WORK_LEADS only under the lock */
-		bool is_late =
-			work->deadline_ns <= now_ns && u32_load_relaxed(&work->state) != WORK_LEADS;
-
-		if ((taking == TAKE_SEEN && !work->is_seen) || (taking >= TAKE_LATE && !is_late) ||
-		    (taking == TAKE_LATE_CALLERS && work->is_submit)) {
-			place = &work->next;
-			continue;
-		}
-		*place = work->next;
-		work->next = NULL;
-		*last = work;
-		last = &work->next;
-	}
-	store->queue_of_work.last = place;
-	lock_give(&store->queue_of_work.lock);
-	return taken;
+	lock_take(&store->shared.lock);
+	invariant(store->shared.is_led && !*store->shared.last);
+	works = store->shared.first;
+	store->shared.first = NULL;
+	store->shared.last = &store->shared.first;
+	lock_give(&store->shared.lock);
+	return works;
 }
 
-/* Tells the thread of a work item that it is done. That thread may free the item at once. */
-static void work_answer(struct work *work, bool sleeps)
+/*
+ * Takes one work item out of the queue, because its deadline is over. Returns false if a leader is
+ * just writing it, or if its thread is the next leader.
+ */
+static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
-	u32_store_release(&work->state, WORK_DONE); /* [work] */
-	if (sleeps)
-		futex_wake(&work->state, 1);
+	struct work **place = &store->shared.first;
+	bool withdraws;
+
+	lock_take(&store->shared.lock);
+	while (*place && *place != work)
+		place = &(*place)->next;
+	/* relaxed: it changes to WORK_LEADS only under the lock */
+	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
+	if (withdraws) {
+		*place = work->next;
+		if (!*place)
+			store->shared.last = place;
+	}
+	lock_give(&store->shared.lock);
+	return withdraws;
 }
 
 /* Waits for a work item. Returns false when it is done, or true if its thread must lead now. */
@@ -113,50 +111,48 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 	for (;;) {
 		uint32_t state = u32_load_acquire(&work->state); /* [work] */
 		uint64_t now_ns = clock_monotonic_ns();
-		struct work *late = NULL, *next;
 
 		if (state != WORK_WAITS)
 			return state == WORK_LEADS;
 		if (now_ns >= deadline_ns) {
-			late = work_take(store, TAKE_LATE_CALLERS);
-			/*
-			 * The caller's own item may not be among the late ones, because a leader is
-			 * just writing it, or because this thread is the next leader. Then it waits
-			 * without a limit, since that soon ends.
-			 */
-			deadline_ns = UINT64_MAX;
+			if (work_withdraw(store, work)) {
+				work->result = -EAGAIN;
+				return false;
+			}
+			deadline_ns = UINT64_MAX; /* it has begun, and soon ends */
 		}
-		for (struct work *other = late; other; other = next) {
-			next = other->next;
-			other->result = -EAGAIN;
-			work_answer(other, other != work);
-		}
-		if (!late)
-			futex_wait(&work->state, WORK_WAITS,
-			           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now_ns);
+		futex_wait(&work->state, WORK_WAITS,
+		           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now_ns);
 	}
 }
 
 /*
  * Makes a thread that waits in the queue the next leader. If only submits are there, for which
- * nobody waits, the store's thread leads.
+ * nobody waits, the store's thread leads. That is also woken if the WAL has grown so far that it
+ * may checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
+	bool wakes;
 
-	lock_take(&store->queue_of_work.lock);
-	invariant(store->queue_of_work.is_led);
-	for (next = store->queue_of_work.first; next && next->is_submit;)
+	lock_take(&store->shared.lock);
+	invariant(store->shared.is_led);
+	for (next = store->shared.first; next && next->is_submit;)
 		next = next->next;
-	store->queue_of_work.is_led = next != NULL;
+	store->shared.is_led = next != NULL;
 	if (next) {
 		u32_store_release(&next->state, WORK_LEADS); /* [work] */
 		futex_wake(&next->state, 1);
-	} else if (store->queue_of_work.first) {
-		eventcount_advance(&store->keeper.work, 1);
 	}
-	lock_give(&store->queue_of_work.lock);
+	wakes = !next && (store->shared.first || store->keeper.wants_restart);
+	if (store->keeper.wal_bytes >= store->keeper.wakes_bytes) {
+		store->keeper.wakes_bytes = UINT64_MAX;
+		wakes = true;
+	}
+	lock_give(&store->shared.lock);
+	if (wakes)
+		eventcount_advance(&store->keeper.work, 1);
 }
 
 /* ---- the transaction ---- */
@@ -182,17 +178,16 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 	}
 	for (;; waits = true) {
 		if (waits && !store->has_turn)
-			store->has_turn = files_take_turn(
-				&store->files,
-				now_ns + (half_ns < TURN_MAX_NS ? half_ns : TURN_MAX_NS));
-		result = statement_run(&store->statements, DO_BEGIN, NULL);
+			store->has_turn = files_take_turn(&store->files,
+			                                  now_ns + u64_min(half_ns, TURN_MAX_NS));
+		result = statement_run(&store->statements, DO_BEGIN, NULL, NULL);
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
 		if (!waits)
 			continue;
 		/* programs that do not use the library take no turns, so only polling helps */
 		files_nap(nap_ns);
-		nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
+		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
 	}
 	if (result < 0)
 		turn_give(store);
@@ -202,7 +197,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 int writer_end(struct timerhub_store *store, int result)
 {
 	if (result == 0)
-		result = statement_run(&store->statements, DO_COMMIT, NULL);
+		result = statement_run(&store->statements, DO_COMMIT, NULL, NULL);
 	if (result < 0 && !sqlite3_get_autocommit(store->statements.db))
 		(void)run_sql(store->statements.db, "ROLLBACK");
 	if (result == -EIO)
@@ -222,51 +217,22 @@ void store_fail(struct timerhub_store *store)
 struct batch {
 	struct work *works;
 	const struct work *own; /* the leader's own item; NULL: it has none */
-	int is_low;             /* whether the disk has no room for puts; -1: not asked yet */
-	bool is_durable;        /* an item in it promises stable storage */
-	bool is_due;            /* it makes a task due at once */
+	struct making making;
+	bool is_durable; /* an item in it promises stable storage */
 };
 
 /* Makes the changes of one work item. Returns an error if that has ended the whole transaction. */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
-	bool has_put = changes_have_put(work->changes, work->count);
+	int result = changes_make(store, &batch->making, work->now_us, work->changes, work->count);
 
-	if (has_put && batch->is_low < 0)
-		batch->is_low = store_disk_is_low(store);
-	if (has_put && batch->is_low) {
-		work->result = -ENOSPC;
-		return 0;
-	}
-	work->result =
-		changes_make(store, &store->statements, work->now_us, work->changes, work->count);
+	work->result = result;
 	if (sqlite3_get_autocommit(store->statements.db))
-		return work->result < 0 ? work->result : -EIO;
-	if (work->result == -EIO || work->result == -ENOSPC || work->result == -ENOMEM)
-		return work->result;
-	batch->is_durable |= work->result == 0 && work->changes->op != STORE_TOUCH;
-	for (unsigned i = 0; i < work->count && work->result == 0; i++)
-		batch->is_due |= change_is_due(&work->changes[i], work->now_us);
+		return result < 0 ? result : -EIO;
+	if (result == -EIO || result == -ENOMEM || (result == -ENOSPC && !batch->making.is_refused))
+		return result;
+	batch->is_durable |= result == 0 && work->changes->op != STORE_TOUCH;
 	return 0;
-}
-
-static int batch_serve(struct timerhub_store *store, struct batch *batch)
-{
-	bool has_begun = false;
-	int result = 0;
-
-	for (struct work *work = batch->works; work && result >= 0; work = work->next) {
-		if (work->kind != WORK_TAKE)
-			continue;
-		if (!has_begun)
-			result = deliver_begin(store);
-		has_begun = true;
-		if (result >= 0)
-			result = deliver_serve(store, work);
-		if (result >= 0 && work->result == 0)
-			result = deliver_look(store, &work->look);
-	}
-	return result < 0 ? result : 0;
 }
 
 /*
@@ -279,47 +245,53 @@ static int batch_transact(struct timerhub_store *store, struct batch *batch, boo
 
 	batch->is_durable = false;
 	for (struct work *work = batch->works; work && result == 0; work = work->next)
-		if (work->kind == WORK_CHANGES)
+		if (work->changes)
 			result = batch_change(store, batch, work);
-		else if (work->kind == WORK_TAKE)
+		else
 			work->result = serves ? 0 : -ENOSPC;
 	if (result == 0 && serves)
-		result = batch_serve(store, batch);
+		result = deliver_serve(store, batch->works);
 	result = writer_end(store, result);
 	for (struct work *work = batch->works; work && result < 0; work = work->next)
-		deliver_undo(work);
+		while (!work->changes && work->result > 0)
+			timerhub_store_release(NULL, &work->tasks[--work->result]);
 	return result;
 }
 
 static void batch_count(struct timerhub_store *store, const struct batch *batch)
 {
+	struct timerhub_store_stats *counts = &store->shared.counts;
+	uint64_t now_ns = clock_now_ns(&store->wall);
+
+	lock_take(&store->shared.lock);
+	counts->commits++;
 	for (const struct work *work = batch->works; work; work = work->next) {
-		if (work->kind == WORK_TAKE && work->result > 0)
-			deliver_count(store, work);
-		for (unsigned i = 0; i < work->count && work->kind == WORK_CHANGES; i++)
-			if (work->result == 0)
-				store_count(&store->counts.done[work->changes[i].op], 1);
-		if (work->kind == WORK_CHANGES && work->result == -ENOSPC)
-			store_count(&store->counts.disk_full, 1);
+		if (work->changes)
+			changes_count(counts, work->changes, work->count, work->result);
+		for (int i = 0; !work->changes && i < work->result; i++) {
+			uint64_t due_ns = work->tasks[i].due_ns;
+
+			counts->lateness[histogram_bucket(now_ns - u64_min(due_ns, now_ns))]++;
+			counts->delivered++;
+		}
 	}
-	store_count(&store->counts.commits, 1);
+	lock_give(&store->shared.lock);
 }
 
 /* ---- after the commit ---- */
 
-/* Syncs the WAL after the first `commits` transactions of this handle. Called with synced.lock. */
-static int sync_commits(struct timerhub_store *store, uint64_t commits)
+/* Syncs the WAL. Called with the lock of `synced`, so batches are synced in their order. */
+static int sync_wal(struct timerhub_store *store)
 {
-	uint64_t began_ns = clock_monotonic_ns();
+	uint64_t began_ns = clock_monotonic_ns(), took_ns;
 
 	if (store_has_failed(store) || fdatasync(store->files.wal_fd) < 0) {
 		store_fail(store);
 		return -EIO;
 	}
-	invariant(store->synced.commits <= commits);
-	store->synced.commits = commits;
-	store_count(&store->counts.syncs, 1);
-	store_count(&store->counts.sync_ns[histogram_bucket(clock_monotonic_ns() - began_ns)], 1);
+	took_ns = clock_monotonic_ns() - began_ns;
+	store_count(store, &store->shared.counts.syncs, 1);
+	store_count(store, &store->shared.counts.sync_ns[histogram_bucket(took_ns)], 1);
 	return 0;
 }
 
@@ -328,7 +300,7 @@ int writer_sync_all(struct timerhub_store *store)
 	int result;
 
 	lock_take(&store->synced.lock);
-	result = sync_commits(store, store->synced.commits);
+	result = sync_wal(store);
 	lock_give(&store->synced.lock);
 	return result;
 }
@@ -347,7 +319,7 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 		if (result < 0)
 			works->result = result;
 		works->next = NULL;
-		if ((works->kind == WORK_CHANGES) != changes) {
+		if ((works->changes != NULL) != changes) {
 			*last = works;
 			last = &works->next;
 		} else if (works->is_submit) {
@@ -357,37 +329,26 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 				bell_ring(store->synced.fd);
 			store->synced.is_rung = true;
 		} else {
-			work_answer(works, works != batch->own);
+			bool sleeps = works != batch->own;
+
+			/* the thread may free the item at once */
+			u32_store_release(&works->state, WORK_DONE); /* [work] */
+			if (sleeps)
+				futex_wake(&works->state, 1);
 		}
 	}
 	return left;
 }
 
-/* Wakes the store's thread if the WAL has grown so far that it may checkpoint. */
-static void keeper_hint(struct timerhub_store *store)
-{
-	if (u64_load_seq_cst(&store->keeper.wal_bytes) <
-	    u64_load_seq_cst(&store->keeper.wakes_bytes)) /* see keeper_sleep() */
-		return;
-	/* relaxed: the thread that is woken stores it anew */
-	u64_store_relaxed(&store->keeper.wakes_bytes, UINT64_MAX);
-	eventcount_advance(&store->keeper.work, 1);
-}
-
 static void batch_finish(struct timerhub_store *store, struct batch *batch, int result)
 {
-	uint64_t commits = ++store->commits;
 	struct work *changes;
 
-	for (struct work *work = batch->works; work; work = work->next)
-		if (work->kind == WORK_CALL && result == 0)
-			work->call(store, work->context);
-	keeper_hint(store);
 	/*
 	 * The bell wakes a thread that watches for due tasks even if it pauses. Relaxed, because
 	 * one that comes later looks anyway.
 	 */
-	if (result == 0 && batch->is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
+	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
 	changes = batch_answer(store, batch, batch->works, result, false);
 	if (changes)
@@ -395,8 +356,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	lead_hand_on(store);
 	if (!changes)
 		return;
-	if (result == 0 && batch->is_durable && store->synced.commits < commits)
-		result = sync_commits(store, commits);
+	if (result == 0 && batch->is_durable)
+		result = sync_wal(store);
 	(void)batch_answer(store, batch, changes, result, true);
 	lock_give(&store->synced.lock);
 }
@@ -404,54 +365,118 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 /* ---- the lead ---- */
 
 /*
- * Marks the items in the queue as seen, and returns a bit for each kind among them. Stores the
- * earliest of their deadlines, up to which a leader may wait for the write lock.
+ * Gives those items back to the queue that can go on waiting. For the others the write lock did not
+ * come in time.
  */
-static unsigned lead_kinds(struct timerhub_store *store, uint64_t *ret_deadline_ns)
+static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 {
-	unsigned kinds = 0;
+	struct work *late = NULL, **last_late = &late, **place = &batch->works, *work;
+	uint64_t now_ns = clock_monotonic_ns();
 
-	*ret_deadline_ns = UINT64_MAX;
-	lock_take(&store->queue_of_work.lock);
-	for (struct work *work = store->queue_of_work.first; work; work = work->next) {
-		work->is_seen = true;
-		kinds |= 1u << work->kind;
-		if (work->deadline_ns < *ret_deadline_ns)
-			*ret_deadline_ns = work->deadline_ns;
+	while ((work = *place)) {
+		if (work->deadline_ns > now_ns) {
+			place = &work->next;
+			continue;
+		}
+		*place = work->next;
+		work->next = NULL;
+		*last_late = work;
+		last_late = &work->next;
 	}
-	lock_give(&store->queue_of_work.lock);
-	return kinds;
+	lock_take(&store->shared.lock);
+	if (batch->works) {
+		*place = store->shared.first;
+		if (!*place)
+			store->shared.last = place;
+		store->shared.first = batch->works;
+	}
+	lock_give(&store->shared.lock);
+	batch->works = late;
+}
+
+/*
+ * Begins a transaction for a batch, and adds what has come to the queue meanwhile. For takes it
+ * first looks whether anything is due. Returns 1, or 0 if nothing is to be done, or a negative
+ * errno.
+ */
+static int batch_begin(struct timerhub_store *store, struct batch *batch)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
+	struct work **last = &batch->works;
+	struct look look = { INT64_MAX, INT64_MAX };
+	bool has_changes = false;
+	int result = 0;
+
+	batch->works = work_take_all(store);
+	for (; *last; last = &(*last)->next) {
+		has_changes |= (*last)->changes != NULL;
+		deadline_ns = u64_min(deadline_ns, (*last)->deadline_ns);
+	}
+	if (store_has_failed(store))
+		result = -EIO;
+	else if (batch->works)
+		result = has_changes ? 1 : deliver_look(store, &look);
+	for (struct work *work = batch->works; work && !has_changes; work = work->next)
+		work->look = look;
+	if (result <= 0)
+		return result;
+	result = writer_begin(store, deadline_ns);
+	if (result == 0)
+		*last = work_take_all(store);
+	else if (result == -EAGAIN)
+		batch_give_back(store, batch);
+	return result < 0 ? result : 1;
+}
+
+static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, int *ret_log,
+                          int *ret_copied)
+{
+	int result = sqlite3_wal_checkpoint_v2(db, "main", mode, ret_log, ret_copied);
+
+	if (result != SQLITE_OK && error_of(db) == -EIO)
+		store_fail(store);
+	return result;
+}
+
+/*
+ * Makes the next writer begin the WAL anew, if no reader still needs it. The leader calls this,
+ * because no other thread writes meanwhile.
+ */
+static void wal_restart(struct timerhub_store *store)
+{
+	int result =
+		wal_checkpoint(store, store->statements.db, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+
+	lock_take(&store->shared.lock);
+	store->keeper.is_held_back = result == SQLITE_BUSY;
+	lock_give(&store->shared.lock);
+	/* another program may have truncated the WAL, with the zeros at its end */
+	if (!files_have_room(&store->files) &&
+	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
+		files_make_room(&store->files, store->frame_bytes);
+		(void)writer_end(store, 0);
+	}
 }
 
 static void writer_lead(struct timerhub_store *store, const struct work *own)
 {
-	struct batch batch = { .own = own, .is_low = -1 };
-	struct look look = { INT64_MAX, INT64_MAX };
-	enum taking taking = TAKE_ALL;
-	uint64_t deadline_ns;
-	unsigned kinds = lead_kinds(store, &deadline_ns);
-	bool changes = kinds & (1u << WORK_CHANGES), begins;
-	int result = changes;
+	struct batch batch = { .own = own,
+		               .making = { .statements = &store->statements, .is_low = -1 } };
+	bool restarts;
+	int result;
 
-	if (store_has_failed(store))
-		result = -EIO;
-	else if (!changes && (kinds & (1u << WORK_TAKE)))
-		result = deliver_look(store, &look);
-	begins = result > 0;
-	if (begins)
-		result = writer_begin(store, deadline_ns);
-	if (begins && result == -EAGAIN)
-		taking = TAKE_LATE;
-	else if (!begins && !store_has_failed(store))
-		taking = TAKE_SEEN; /* the look says nothing about takes that came since */
-	batch.works = work_take(store, taking);
-	for (struct work *work = batch.works; work; work = work->next)
-		work->look = look;
-	if (begins && result == 0) {
+	lock_take(&store->shared.lock);
+	restarts = store->keeper.wants_restart;
+	store->keeper.wants_restart = false;
+	lock_give(&store->shared.lock);
+	if (restarts)
+		wal_restart(store);
+	result = batch_begin(store, &batch);
+	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/* try again without puts and takes, which need room */
-		if (result == -ENOSPC && changes) {
-			batch.is_low = 1;
+		if (result == -ENOSPC) {
+			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
 			result = result < 0 ? result : batch_transact(store, &batch, false);
 		}
@@ -487,103 +512,53 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	uint64_t bytes = (uint64_t)pages * store->frame_bytes;
 
 	(void)db, (void)name;
-	/* relaxed: other threads take these numbers for hints */
-	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes)) {
-		/* the WAL has begun anew, so nothing of it is checkpointed */
-		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0);
-		u64_store_relaxed(&store->keeper.wakes_bytes, 0);
-	}
-	u64_store_seq_cst(&store->keeper.wal_bytes, bytes); /* see keeper_sleep() */
+	lock_take(&store->shared.lock);
+	/* if the WAL has begun anew, nothing of it is checkpointed */
+	if (bytes < store->keeper.wal_bytes)
+		store->keeper.copied_bytes = store->keeper.wakes_bytes = 0;
+	store->keeper.wal_bytes = bytes;
+	lock_give(&store->shared.lock);
 	return SQLITE_OK;
 }
 
 /*
- * Makes the next writer begin the WAL anew, if no reader still needs it. The leader calls this,
- * because no other thread writes meanwhile.
+ * Copies what it can of the WAL, of which `seen` bytes were in use, into the database, while other
+ * threads and processes go on writing. If nearly all is copied, and the WAL is long or lacks the
+ * zeros at its end, it lets the leader begin the WAL anew.
  */
-static void keeper_restart_wal(struct timerhub_store *store, void *unused)
+static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
-	int result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_RESTART,
-	                                       NULL, NULL);
-
-	(void)unused;
-	/* relaxed: only statistics */
-	u32_store_relaxed(&store->keeper.is_held_back, result == SQLITE_BUSY);
-	/* another program may have truncated the WAL, with the zeros at its end */
-	if (!files_have_room(&store->files) &&
-	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
-		files_make_room(&store->files, store->frame_bytes);
-		(void)writer_end(store, 0);
-	}
-}
-
-/*
- * Copies what it can of the WAL into the database, while other threads and processes go on writing.
- * If nearly all is copied, and the WAL is long or lacks the zeros at its end, it lets the leader
- * begin the WAL anew.
- */
-static void keeper_checkpoint(struct timerhub_store *store)
-{
-	struct work restart = { .kind = WORK_CALL, .call = keeper_restart_wal };
-	/* relaxed, as all in this function: only this thread acts on the numbers */
-	uint64_t seen = u64_load_relaxed(&store->keeper.wal_bytes), bytes = seen;
 	int log = -1, copied = -1, result;
+	uint64_t bytes = seen;
+	bool restarts;
 
-	result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_PASSIVE,
-	                                   &log, &copied);
-	if (result != SQLITE_OK && error_of(store->keeper.db) == -EIO)
-		store_fail(store);
+	lock_take(&store->keeper.lock);
+	result = wal_checkpoint(store, store->keeper.statements.db, SQLITE_CHECKPOINT_PASSIVE, &log,
+	                        &copied);
+	lock_give(&store->keeper.lock);
 	/*
 	 * If another process is checkpointing or the disk is full, act as if all were copied, and
 	 * wait for more.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
+	restarts = result == SQLITE_OK && copied >= log - (int)(PIECE_BYTES / store->frame_bytes) &&
+	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
+	lock_take(&store->shared.lock);
 	/* another process may have begun the WAL anew since this handle's last commit */
-	(void)u64_cas_relaxed(&store->keeper.wal_bytes, &seen, bytes);
-	u64_store_relaxed(&store->keeper.checkpointed_bytes, bytes);
-	u32_store_relaxed(&store->keeper.is_held_back, result != SQLITE_OK || copied < log);
-	store_count(&store->counts.checkpoints, 1);
-	if (result != SQLITE_OK || copied < log - (int)(PIECE_BYTES / store->frame_bytes) ||
-	    (bytes < RESTART_BYTES && files_have_room(&store->files)))
-		return;
-	restart.deadline_ns = clock_monotonic_ns() + RESTART_WAITS_NS;
-	(void)writer_do(store, &restart);
+	if (store->keeper.wal_bytes == seen)
+		store->keeper.wal_bytes = bytes;
+	store->keeper.copied_bytes = bytes;
+	store->keeper.is_held_back = result != SQLITE_OK || copied < log;
+	store->keeper.wants_restart = restarts;
+	store->shared.counts.checkpoints++;
+	lock_give(&store->shared.lock);
 }
 
 /*
- * Sleeps until there may be something to do. If a part of the WAL is not copied, that is when the
- * part is large, or when nobody has written for a while. If all is copied, it is any commit.
- *
- *   this thread               a leader
- *   wakes_bytes = so many     wal_bytes = more
- *   load wal_bytes            load wakes_bytes
- *
- * All four are seq_cst, so one of the two sees what the other did, and no commit stays in the WAL
- * while this thread sleeps.
+ * If a part of the WAL is not copied, the thread sleeps until that part is large, or until nobody
+ * has written for a while. If all is copied, it sleeps until the next commit.
  */
-static void keeper_sleep(struct timerhub_store *store, uint32_t number, uint64_t bytes,
-                         uint64_t copied)
-{
-	bool rests = bytes <= copied;
-
-	u64_store_seq_cst(&store->keeper.wakes_bytes, copied + (rests ? 1 : PIECE_BYTES));
-	if (u64_load_seq_cst(&store->keeper.wal_bytes) == bytes)
-		eventcount_wait(&store->keeper.work, number, rests ? UINT64_MAX : QUIET_NS);
-}
-
-/* Makes the store's thread the leader if submits wait and nobody leads. Returns whether it does. */
-static bool keeper_claims_lead(struct timerhub_store *store)
-{
-	bool claims;
-
-	lock_take(&store->queue_of_work.lock);
-	claims = store->queue_of_work.first && !store->queue_of_work.is_led;
-	store->queue_of_work.is_led |= claims;
-	lock_give(&store->queue_of_work.lock);
-	return claims;
-}
-
 void *keeper_main(void *argument)
 {
 	struct timerhub_store *store = argument;
@@ -593,18 +568,28 @@ void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
-		/* relaxed: made visible by the eventcount's acquire */
-		bool quits = u32_load_relaxed(&store->keeper.quits) != 0;
-		uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
-		uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes);
+		uint64_t bytes, copied;
+		bool leads, quits;
 
-		if (keeper_claims_lead(store))
+		lock_take(&store->shared.lock);
+		leads = !store->shared.is_led &&
+		        (store->shared.first || store->keeper.wants_restart);
+		store->shared.is_led |= leads;
+		quits = store->keeper.quits;
+		bytes = store->keeper.wal_bytes;
+		copied = store->keeper.copied_bytes;
+		store->keeper.wakes_bytes = copied + (bytes > copied ? PIECE_BYTES : 1);
+		lock_give(&store->shared.lock);
+		if (leads) {
 			writer_lead(store, NULL);
-		else if (quits)
+		} else if (quits) {
 			return NULL;
-		else if (bytes >= copied + PIECE_BYTES || (bytes > copied && bytes == seen))
-			keeper_checkpoint(store);
-		else
-			keeper_sleep(store, number, seen = bytes, copied);
+		} else if (bytes >= copied + PIECE_BYTES || (bytes > copied && bytes == seen)) {
+			keeper_checkpoint(store, bytes);
+		} else {
+			seen = bytes;
+			eventcount_wait(&store->keeper.work, number,
+			                bytes > copied ? QUIET_NS : UINT64_MAX);
+		}
 	}
 }

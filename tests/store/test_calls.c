@@ -201,6 +201,23 @@ TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 	fixture_end();
 }
 
+TEST(resting_taker_gets_a_task_whose_lease_ends, 60)
+{
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+
+	fixture_begin(&short_lease);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	timerhub_store_release(store, &task);
+	before_ns = monotonic_ns();
+	task = take_one(); /* nobody writes meanwhile */
+	expect_lt(monotonic_ns() - before_ns, ARRIVES / 2);
+	expect_eq(task.attempts, 2);
+	done(&task);
+	fixture_end();
+}
+
 TEST(last_delivery_is_followed_by_parking, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
@@ -556,6 +573,37 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	task = take_one();
 	done(&task);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
+	fixture_end();
+}
+
+static void *put_one(void *result)
+{
+	struct timerhub_store_put put = { .size = sizeof(put), .when_ns = HOUR };
+
+	*(int *)result = timerhub_store_put(store, &put, NULL);
+	return NULL;
+}
+
+/* The put leads, and waits for the write lock for much longer than the take. */
+TEST(take_behind_a_change_that_waits_ends_in_its_own_time, 60)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 10 * SEC };
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+	pthread_t putter;
+	int result = -1;
+
+	fixture_begin(&config);
+	sql("BEGIN IMMEDIATE");
+	thread_start(&putter, put_one, &result);
+	sleep_ns(20 * MS);
+	before_ns = monotonic_ns();
+	expect_eq(timerhub_store_take(store, &task, 1, 60 * MS), 0);
+	expect_lt(monotonic_ns() - before_ns, 5 * SEC);
+	sql("COMMIT");
+	thread_join(putter);
+	expect_eq(result, 0);
 	fixture_end();
 }
 

@@ -14,16 +14,25 @@
 #include "fixture.h"
 #include <harness.h>
 
-static atomic_bool is_full, is_dead;
+static atomic_bool is_full, is_dead, is_folder_synced;
 static atomic_ulong free_bytes = UINT32_MAX;
 
 int fdatasync(int fd)
 {
+	struct stat file;
+
+	if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode))
+		is_folder_synced = true;
 	if (is_dead) {
 		errno = EIO;
 		return -1;
 	}
 	return (int)syscall(SYS_fdatasync, fd);
+}
+
+int fsync(int fd)
+{
+	return fdatasync(fd);
 }
 
 int fstatvfs(int fd, struct statvfs *disk)
@@ -253,4 +262,15 @@ TEST(dead_disk_ends_changes_and_takes, 60)
 	is_dead = false;
 	expect_eq(put(), -EIO);
 	fixture_end();
+}
+
+/* Otherwise a loss of power could remove the name of a WAL that has synced changes. */
+STORE_TEST(open_syncs_the_folder_of_a_new_wal, 60)
+{
+	timerhub_store_close(store);
+	expect_eq(sqlite3_close(plain), SQLITE_OK); /* which removes the WAL */
+	is_folder_synced = false;
+	store = fixture_open(NULL);
+	expect(is_folder_synced);
+	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
 }
