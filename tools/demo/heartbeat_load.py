@@ -49,7 +49,7 @@ class Client:
         self.is_silent = False
         self.previous_sent_ns = self.sent_ns = now()  # just before a send(), or connect()
         self.gone_ns = self.sent_ns  # just after the last send(), when the server had the data
-        self.deadline_ns = self.closed_ns = 0  # as the server's last message says; 0: there was none
+        self.deadline_ns = self.closed_ns = 0  # as the server's last message says; 0: none came
 
     def falls_silent(self, now_ns):
         if not self.is_silent and 0 < self.silent_from_ns <= now_ns:
