@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "driver.h"
 
 #define MEASURE_SECONDS_MAX 600
@@ -45,13 +45,15 @@ const char *bench_folder;
 
 struct meter meter_start(void)
 {
-	return (struct meter){ .cpu_ns = process_cpu_ns(), .start_ns = now_ns() };
+	return (struct meter){ .cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
+		               .start_ns = clock_monotonic_ns() };
 }
 
 void meter_stop(const struct meter *meter, struct result *result, uint64_t ops)
 {
-	result->figures[WALL_NS] = (double)(now_ns() - meter->start_ns) / (double)ops;
-	result->figures[CPU_NS] = (double)(process_cpu_ns() - meter->cpu_ns) / (double)ops;
+	result->figures[WALL_NS] = (double)(clock_monotonic_ns() - meter->start_ns) / (double)ops;
+	result->figures[CPU_NS] =
+		(double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - meter->cpu_ns) / (double)ops;
 }
 
 /* Makes a folder, which must not be in memory, where a sync costs nothing. */

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "driver.h"
 #include "randoms.h"
 
 #define WAITS_MAX (1u << 22)
 #define LATE_START_NS (100 * NS_PER_MS)
-#define DELAY_NS (3600 * NS_PER_SECOND)
+#define DELAY_NS (3600 * NS_PER_S)
 #define DURABLE_NS (1500 * NS_PER_MS) /* long, because a sync of a disk takes milliseconds */
 
 static uint64_t *waits_ns;
@@ -53,7 +53,7 @@ static uint32_t early, timers;
 /* Only one thread makes callbacks. */
 static void late_record(uint32_t timer)
 {
-	uint64_t now = now_ns(), deadline_ns = deadlines_ns[timer];
+	uint64_t now = clock_monotonic_ns(), deadline_ns = deadlines_ns[timer];
 
 	early += now < deadline_ns;
 	waits_add(now < deadline_ns ? 0 : now - deadline_ns);
@@ -78,10 +78,10 @@ void lateness_measure(const struct run *run, struct result *result)
 	driver_open(run, &setup);
 	for (uint32_t i = 0; i < timers; i++) {
 		uint64_t delay_ns =
-			randoms_between(&randoms, LATE_START_NS, LATE_START_NS + NS_PER_SECOND);
+			randoms_between(&randoms, LATE_START_NS, LATE_START_NS + NS_PER_S);
 
 		/* for each: a loop counts a delay from the next reading of its clock */
-		deadlines_ns[i] = now_ns() + delay_ns;
+		deadlines_ns[i] = clock_monotonic_ns() + delay_ns;
 		run->subject->tick();
 		subject_must(run->subject->arm(i, delay_ns));
 	}
@@ -100,7 +100,7 @@ static bool cycles;
 
 static void work(unsigned member)
 {
-	uint64_t before = now_ns(), end = before + DURABLE_NS;
+	uint64_t before = clock_monotonic_ns(), end = before + DURABLE_NS;
 
 	(void)member;
 	while (before < end) {
@@ -109,7 +109,7 @@ static void work(unsigned member)
 		subject_must(subject->arm(0, cycles ? 0 : DELAY_NS));
 		if (cycles)
 			subject_must(subject->finish());
-		after = now_ns();
+		after = clock_monotonic_ns();
 		waits_add(after - before);
 		before = after;
 	}
