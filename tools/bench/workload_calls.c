@@ -135,8 +135,7 @@ static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 	return start_ns;
 }
 
-static void callers_measure(const struct run *run, struct result *result,
-                            const struct calls *wanted)
+static void callers_measure(const struct run *run, const struct calls *wanted)
 {
 	uint64_t ops = 0;
 	struct meter meter;
@@ -150,7 +149,7 @@ static void callers_measure(const struct run *run, struct result *result,
 	driver_settle();
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += callers[i].ops;
-	meter_stop(&meter, result, ops);
+	meter_stop(&meter, ops);
 }
 
 /* ---- turns ---- */
@@ -237,11 +236,11 @@ static unsigned busy_turn(struct caller *caller)
 /* ---- the workloads ---- */
 
 #define MEASURE(name, ...)                                                                         \
-	void name##_measure(const struct run *run, struct result *result)                          \
+	void name##_measure(const struct run *run)                                                 \
 	{                                                                                          \
 		static const struct calls its = { .turn = name##_turn, __VA_ARGS__ };              \
                                                                                                    \
-		callers_measure(run, result, &its);                                                \
+		callers_measure(run, &its);                                                        \
 	}
 
 MEASURE(refresh, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)

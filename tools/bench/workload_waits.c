@@ -37,12 +37,12 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void waits_report(struct result *result)
+static void waits_report(void)
 {
 	qsort(waits_ns, waits_count, sizeof(*waits_ns), compare);
-	result->figures[P50_US] = (double)waits_ns[waits_count / 2] / NS_PER_US;
-	result->figures[P99_US] = (double)waits_ns[(uint64_t)waits_count * 99 / 100] / NS_PER_US;
-	result->figures[MAX_US] = (double)waits_ns[waits_count - 1] / NS_PER_US;
+	report("p50 us", (double)waits_ns[waits_count / 2] / NS_PER_US);
+	report("p99 us", (double)waits_ns[(uint64_t)waits_count * 99 / 100] / NS_PER_US);
+	report("max us", (double)waits_ns[waits_count - 1] / NS_PER_US);
 }
 
 /* ---- lateness ---- */
@@ -64,11 +64,11 @@ static bool all_expired(void)
 	return __atomic_load_n(&waits_count, __ATOMIC_ACQUIRE) >= timers;
 }
 
-void lateness_measure(const struct run *run, struct result *result)
+void lateness_measure(const struct run *run)
 {
 	struct subject_setup setup = { .timers = run->timers };
 	struct randoms randoms = randoms_from(run->seed);
-	struct meter meter;
+	uint64_t begin_ns;
 
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	timers = run->timers;
@@ -85,12 +85,12 @@ void lateness_measure(const struct run *run, struct result *result)
 		run->subject->tick();
 		subject_must(run->subject->arm(i, delay_ns));
 	}
-	meter = meter_start();
+	begin_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	run->subject->run(all_expired);
-	meter_stop(&meter, result, timers);
-	result->figures[WALL_NS] = -1;
-	result->figures[EARLY] = early;
-	waits_report(result);
+	report("CPU ns",
+	       (double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns) / (double)timers);
+	report("early", early);
+	waits_report();
 }
 
 /* ---- durable tasks ---- */
@@ -115,7 +115,7 @@ static void work(unsigned member)
 	}
 }
 
-void durable_measure(const struct run *run, struct result *result)
+void durable_measure(const struct run *run)
 {
 	struct subject_setup setup = { .timers = run->timers, .threads = run->threads };
 	struct meter meter;
@@ -125,12 +125,12 @@ void durable_measure(const struct run *run, struct result *result)
 	driver_open(run, &setup);
 	meter = meter_start();
 	meter.start_ns = team_run((subject->can & ALONE) != 0 ? 1 : run->threads, work);
-	meter_stop(&meter, result, waits_count);
-	waits_report(result);
+	meter_stop(&meter, waits_count);
+	waits_report();
 }
 
-void cycle_measure(const struct run *run, struct result *result)
+void cycle_measure(const struct run *run)
 {
 	cycles = true;
-	durable_measure(run, result);
+	durable_measure(run);
 }
