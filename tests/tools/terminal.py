@@ -3,9 +3,7 @@
 
 import os
 import pty
-import re
 import subprocess
-import time
 
 ESCAPE = "\033"
 
@@ -27,43 +25,6 @@ def check_colour(expect, *command, word, **environment):
         told = run(**forbids)
         expect(word in told and ESCAPE not in told, f"{forbids}: {told}")
     expect(ESCAPE in run(NO_COLOR=""), "NO_COLOR that is empty forbids nothing")
-
-
-def strace_works():
-    try:
-        return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True,
-                              check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-def check_progress(expect, command, named, held, *filters, **environment):
-    """Work that lasts has a line on standard error that ends up cleared; other work has none.
-
-    `command` makes all ready and returns the words, each time. The line begins with `named`.
-    `held`, as strace has it, are the system calls of the work that begin 2.1 s late.
-    """
-    try:
-        begun = time.monotonic()
-        told = at_terminal(*command(), streams=("stderr",), **environment)[1]
-    except OSError as error:
-        print(f"no terminal to be had, so no progress is tested: {error}")
-        return
-    expect(told == "" or time.monotonic() - begun > 2, f"quick work tells of itself: {told}")
-    if not strace_works():
-        print("strace cannot trace here, so no progress is tested")
-        return
-    # LeakSanitizer traces a process at its end. LeakSanitizer would fail in this test, because
-    # strace already traces the process.
-    environment["LSAN_OPTIONS"] = "detect_leaks=0"
-    slowly = ("strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={held.partition(':')[0]}",
-              "-e", f"inject={held}:delay_enter=2100000", *filters)
-    told = at_terminal(*slowly, *command(), streams=("stderr",), **environment)[1]
-    expect(re.match(rf"\r{re.escape(named)}: ([2-9]|\d\d+) s, \d", told), f"no progress: {told!r}")
-    expect(told.endswith("\r" + " " * 79 + "\r"), f"it stays: {told!r}")
-    done = subprocess.run([*slowly, *command()], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, check=False, env={**os.environ, **environment})
-    expect(done.stderr == "", f"progress without a terminal: {done.stderr!r}")
 
 
 def at_terminal(*command, streams=("stdout", "stderr"), **environment):

@@ -14,7 +14,6 @@ TABLE = pathlib.Path(__file__).resolve().parent / "README.md"
 ROW_NAME = "server, 100000 timers, 1 thread: CPU ns"
 # Column of the table, and what the picture calls it.
 BARS = (("timerhub-loop-alone", "timerhub, one loop"),
-        ("timerhub-many", "timerhub, hub, in batches"),
         ("heap-loop", "a heap of your own"),
         ("timerhub", "timerhub, hub"),
         ("libevent", "libevent"),

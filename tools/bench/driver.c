@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <semaphore.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "records.h"
 
 struct records records;
@@ -135,7 +135,7 @@ uint64_t team_run(unsigned members, void (*body)(unsigned member))
 		if (pthread_create(&list[i].thread, NULL, member_main, &list[i]) != 0)
 			subject_fail("pthread_create", 0);
 	}
-	start_ns = now_ns();
+	start_ns = clock_monotonic_ns();
 	(void)pthread_barrier_wait(&barrier);
 	for (unsigned i = 0; i < members; i++)
 		(void)pthread_join(list[i].thread, NULL);

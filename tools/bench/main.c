@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "driver.h"
 
 #define MEASURE_SECONDS_MAX 600
@@ -45,13 +45,22 @@ const char *bench_folder;
 
 struct meter meter_start(void)
 {
-	return (struct meter){ .cpu_ns = process_cpu_ns(), .start_ns = now_ns() };
+	return (struct meter){ .cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
+		               .start_ns = clock_monotonic_ns() };
 }
 
-void meter_stop(const struct meter *meter, struct result *result, uint64_t ops)
+void report(const char *name, double value)
 {
-	result->figures[WALL_NS] = (double)(now_ns() - meter->start_ns) / (double)ops;
-	result->figures[CPU_NS] = (double)(process_cpu_ns() - meter->cpu_ns) / (double)ops;
+	(void)printf("%s\t%f\n", name, value);
+}
+
+void meter_stop(const struct meter *meter, uint64_t ops)
+{
+	uint64_t wall_ns = clock_monotonic_ns() - meter->start_ns;
+
+	report("ns", (double)wall_ns / (double)ops);
+	report("CPU ns",
+	       (double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - meter->cpu_ns) / (double)ops);
 }
 
 /* Makes a folder, which must not be in memory, where a sync costs nothing. */
@@ -68,20 +77,10 @@ static void folder_make(void)
 
 static void measure(const struct workload *workload, const struct run *run)
 {
-	static const char *const names[FIGURES] = {
-		"ns", "CPU ns", "p50 us", "p99 us", "max us", "early",
-	};
-	struct result result;
-
 	(void)alarm(MEASURE_SECONDS_MAX);
 	if ((workload->needs & DURABLE) != 0)
 		folder_make();
-	for (unsigned i = 0; i < FIGURES; i++)
-		result.figures[i] = -1;
-	workload->measure(run, &result);
-	for (unsigned i = 0; i < FIGURES; i++)
-		if (result.figures[i] >= 0)
-			(void)printf("%s\t%f\n", names[i], result.figures[i]);
+	workload->measure(run);
 	(void)fflush(stdout);
 	_exit(0); /* other threads may still run */
 }

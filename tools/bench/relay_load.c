@@ -14,7 +14,7 @@
  *
  * The environment variable REDIS_URL names the server.
  */
-#include "clocks.h"
+#include "base/clock.h"
 #include "randoms.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include <timerhub_relay.h>
 
 #define MANY_MAX 1024
-#define HOUR_NS (3600 * NS_PER_SECOND)
+#define HOUR_NS (3600 * NS_PER_S)
 
 static const char data[16] = "a task's payload";
 
@@ -126,12 +126,15 @@ static void submit(struct timerhub_relay_change *changes)
 static void put_at_rate(uint64_t rate, uint64_t min_ms, uint64_t span_ms)
 {
 	struct randoms randoms = randoms_from(1);
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_monotonic_ns();
+	struct timespec deadline;
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t after_ms = randoms_between(&randoms, min_ms, min_ms + span_ms);
 
-		sleep_until_ns(begin_ns + i * NS_PER_SECOND / rate);
+		deadline = timespec_of(begin_ns + i * NS_PER_S / rate);
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL) != 0) {
+		}
 		must(timerhub_relay_put(relay, NULL, after_ms * NS_PER_MS, 0, data, sizeof(data),
 		                        NULL),
 		     "put");
@@ -144,7 +147,7 @@ int main(int words, char **word)
 	struct timerhub_relay_config config = { .size = sizeof(config),
 		                                .flags = TIMERHUB_RELAY_NO_SERVE,
 		                                .redis = getenv("REDIS_URL"),
-		                                .timeout_ns = 30 * NS_PER_SECOND };
+		                                .timeout_ns = 30 * NS_PER_S };
 	pthread_t ids[MANY_MAX];
 	const char *mode = words < 5 ? "" : word[2];
 	uint64_t begin_ns;
@@ -180,7 +183,7 @@ int main(int words, char **word)
 		begin(ids, put_tasks);
 		end(ids);
 	}
-	begin_ns = now_ns();
+	begin_ns = clock_monotonic_ns();
 	if (strcmp(mode, "put_many") == 0) {
 		put_many(changes);
 	} else if (strcmp(mode, "submit") == 0) {
@@ -189,7 +192,7 @@ int main(int words, char **word)
 		begin(ids, strcmp(mode, "put") == 0 ? put_tasks : take_tasks);
 		end(ids);
 	}
-	printf("%.0f\n", count * 1e9 / (double)(now_ns() - begin_ns));
+	printf("%.0f\n", count * 1e9 / (double)(clock_monotonic_ns() - begin_ns));
 	timerhub_relay_close(relay);
 	return 0;
 }

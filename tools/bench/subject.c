@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 
 void (*subject_expired)(uint32_t timer);
 __thread uint64_t subject_cached_ns;
@@ -36,7 +36,7 @@ void subject_fail(const char *what, int error)
 
 void subject_cache_now(void)
 {
-	subject_cached_ns = now_ns();
+	subject_cached_ns = clock_monotonic_ns();
 }
 
 int subject_epoll(int fd)

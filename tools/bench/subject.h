@@ -26,7 +26,6 @@
 #define SUBJECTS_MAX 16
 #define DURABLE_BYTES 100       /* bytes of data in a durable task */
 #define PEER_TIMERS_MAX 4000000 /* of services that are slow with 10^7 timers */
-#define BATCH_MAX 64            /* most timers in one call of ..._many() */
 
 struct subject_setup {
 	uint32_t timers; /* number of timers in use */
@@ -45,12 +44,8 @@ struct subject {
 	/* The int is negative if the call fails, which ends the measurement. */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
-	void (*cancel)(uint32_t timer); /* of a timer that may have expired */
-	int (*finish)(void);            /* takes a due durable task, and acknowledges it */
-	/* Up to BATCH_MAX timers at once; NULL if the service has no such calls. */
-	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
-	int (*arm_many)(const uint32_t *timers, uint64_t delay_ns, unsigned count);
-	void (*cancel_many)(const uint32_t *timers, unsigned count);
+	void (*cancel)(uint32_t timer);     /* of a timer that may have expired */
+	int (*finish)(void);                /* takes a due durable task, and acknowledges it */
 	void (*run)(bool (*done)(void));    /* delivers until done() is true */
 	void (*within)(void (*body)(void)); /* calls body() inside the service's loop; or NULL */
 };

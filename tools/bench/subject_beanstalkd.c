@@ -5,6 +5,7 @@
  * socket, which is the cheapest transport of beanstalkd.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "workload.h"
 
 #define PROGRAM "beanstalkd"
 #define SOCKET_NAME "socket"
 #define LOOK_NS (5 * NS_PER_MS)
-#define STARTS_WITHIN_NS (10 * NS_PER_SECOND)
+#define STARTS_WITHIN_NS (10 * NS_PER_S)
 
 static pid_t server;
 static _Thread_local FILE *connection; /* for reading; its descriptor is written to */
@@ -52,16 +53,18 @@ static bool try_connect(void)
 
 static void beanstalkd_open(const struct subject_setup *setup)
 {
-	uint64_t start_ns = now_ns();
+	const struct timespec pause = timespec_of(LOOK_NS);
+	uint64_t start_ns = clock_monotonic_ns();
 
 	(void)setup;
 	server = fork();
 	if (server == 0)
 		be_server();
 	while (!try_connect()) {
-		if (now_ns() - start_ns > STARTS_WITHIN_NS || waitpid(server, NULL, WNOHANG) != 0)
+		if (clock_monotonic_ns() - start_ns > STARTS_WITHIN_NS ||
+		    waitpid(server, NULL, WNOHANG) != 0)
 			subject_fail("starting " PROGRAM, 0);
-		sleep_until_ns(now_ns() + LOOK_NS);
+		(void)nanosleep(&pause, NULL);
 	}
 }
 
@@ -80,7 +83,7 @@ static int beanstalkd_arm(uint32_t timer, uint64_t delay_ns)
 	(void)timer;
 	if (!connection && !try_connect())
 		return -ECONNREFUSED;
-	if (dprintf(fileno(connection), "put 0 %llu 60 %d\r\n%0*d\r\n", delay_ns / NS_PER_SECOND,
+	if (dprintf(fileno(connection), "put 0 %" PRIu64 " 60 %d\r\n%0*d\r\n", delay_ns / NS_PER_S,
 	            DURABLE_BYTES, DURABLE_BYTES, 0) < 0)
 		return -EIO;
 	return read_line(line, "INSERTED ");

@@ -15,7 +15,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "subject.h"
 
 #define HEAP_BATCH 64
@@ -132,7 +132,7 @@ static uint64_t asleep_until_ns; /* end of the owner's sleep, or 0 while it is a
 
 static void heap_sleep(uint64_t until_ns)
 {
-	struct timespec time = timespec_from_ns(until_ns);
+	struct timespec time = timespec_of(until_ns);
 
 	asleep_until_ns = until_ns;
 	if (until_ns == UINT64_MAX)
@@ -149,14 +149,14 @@ static void heap_run(bool (*done)(void))
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	(void)pthread_mutex_lock(&mutex);
 	while (!done()) {
-		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
+		uint32_t taken = heap4_take(&heap, clock_monotonic_ns(), timers, HEAP_BATCH);
 
 		if (taken > 0) {
 			(void)pthread_mutex_unlock(&mutex);
 			for (uint32_t i = 0; i < taken; i++)
 				subject_expired(timers[i]);
 			(void)pthread_mutex_lock(&mutex);
-		} else if (heap4_next_ns(&heap) > now_ns()) {
+		} else if (heap4_next_ns(&heap) > clock_monotonic_ns()) {
 			heap_sleep(heap4_next_ns(&heap));
 		}
 	}
@@ -226,7 +226,7 @@ static void loop_cancel(uint32_t timer)
 static uint32_t loop_deliver(void)
 {
 	uint32_t timers[HEAP_BATCH];
-	uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
+	uint32_t taken = heap4_take(&heap, clock_monotonic_ns(), timers, HEAP_BATCH);
 
 	for (uint32_t i = 0; i < taken; i++)
 		subject_expired(timers[i]);
@@ -235,7 +235,7 @@ static uint32_t loop_deliver(void)
 
 static void loop_wait(void)
 {
-	struct itimerspec next = { .it_value = timespec_from_ns(heap4_next_ns(&heap)) };
+	struct itimerspec next = { .it_value = timespec_of(heap4_next_ns(&heap)) };
 	struct epoll_event event;
 	uint64_t count;
 
@@ -276,7 +276,7 @@ static void *hop_spin(void *argument)
 {
 	(void)argument;
 	for (uint32_t count = 0, taken; heap.count > 0; count += taken) {
-		taken = heap4_take(&heap, now_ns(), &hops[count], HEAP_BATCH);
+		taken = heap4_take(&heap, clock_monotonic_ns(), &hops[count], HEAP_BATCH);
 		__atomic_store_n(&hops_count, count + taken, __ATOMIC_RELEASE);
 		if (taken > 0 && eventfd_write(bell_fd, 1) < 0)
 			subject_fail("eventfd_write", errno);

@@ -13,14 +13,14 @@
 #include <event2/event_struct.h>
 #include <event2/thread.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "records.h"
 
 static struct event_base *base;
 static struct common {
 	uint64_t delay_ns;
 	struct timeval handed; /* the timeout to pass to libevent in place of delay_ns */
-} commons[] = { { .delay_ns = 30 * NS_PER_SECOND }, { .delay_ns = 60 * NS_PER_SECOND } };
+} commons[] = { { .delay_ns = 30 * NS_PER_S }, { .delay_ns = 60 * NS_PER_S } };
 
 static void libevent_expired(evutil_socket_t fd, short what, void *argument)
 {
@@ -32,8 +32,8 @@ static void libevent_expired(evutil_socket_t fd, short what, void *argument)
 static struct timeval libevent_timeval(uint64_t delay_ns)
 {
 	return (struct timeval){
-		.tv_sec = (time_t)(delay_ns / NS_PER_SECOND),
-		.tv_usec = (suseconds_t)(delay_ns % NS_PER_SECOND / NS_PER_US),
+		.tv_sec = (time_t)(delay_ns / NS_PER_S),
+		.tv_usec = (suseconds_t)(delay_ns % NS_PER_S / NS_PER_US),
 	};
 }
 

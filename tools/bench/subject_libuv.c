@@ -6,7 +6,7 @@
  */
 #include <uv.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "records.h"
 
 static uv_loop_t loop;

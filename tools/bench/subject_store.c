@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <timerhub_store.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "workload.h"
 
 #define PATH_BYTES 600

@@ -9,7 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "subject.h"
 
 #define TIMERFDS_MAX 19000
@@ -39,7 +39,7 @@ static void timerfd_open(const struct subject_setup *setup)
 /* Set the timerfd of the timer. A deadline of 0 disarms the timerfd. */
 static void timerfd_set(uint32_t timer, uint64_t deadline_ns)
 {
-	struct itimerspec value = { .it_value = timespec_from_ns(deadline_ns) };
+	struct itimerspec value = { .it_value = timespec_of(deadline_ns) };
 
 	if (timerfd_settime(fds[timer], TFD_TIMER_ABSTIME, &value, NULL) < 0)
 		subject_fail("timerfd_settime", errno);

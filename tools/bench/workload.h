@@ -13,14 +13,11 @@ struct run {
 	uint64_t seed;
 };
 
-/* Times in ns are divided by the operations of all threads; CPU time is the whole process's. */
-enum figure { WALL_NS, CPU_NS, P50_US, P99_US, MAX_US, EARLY, FIGURES };
+/* Measures the run, and prints its figures by report(). */
+typedef void workload_measure(const struct run *run);
 
-struct result {
-	double figures[FIGURES]; /* negative: not measured */
-};
-
-typedef void workload_measure(const struct run *run, struct result *result);
+/* Prints a figure, whose name begins or ends with its unit. */
+void report(const char *name, double value);
 
 struct workload {
 	const char *name;
@@ -45,7 +42,10 @@ struct meter {
 
 struct meter meter_start(void);
 
-/* Sets the times of the result, for `ops` operations from the meter's start until now. */
-void meter_stop(const struct meter *meter, struct result *result, uint64_t ops);
+/*
+ * Reports the wall time and the CPU time of the whole process since the meter's start, both divided
+ * by the number of operations of all threads.
+ */
+void meter_stop(const struct meter *meter, uint64_t ops);
 
 #endif

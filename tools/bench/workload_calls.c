@@ -16,16 +16,17 @@
  * timers and a consumer takes the events. A caller uses its timers in turn: nearly always one has
  * ended before its next use.
  */
-#include "clocks.h"
+#include "base/clock.h"
 #include "driver.h"
 #include "randoms.h"
 #include "records.h"
 
 #define TURN_OPS 64 /* calls between two readings of the clock, as in a turn of a busy event loop */
 #define MEASURE_NS (300 * NS_PER_MS)
-#define MINUTE_NS (60 * NS_PER_SECOND)
-#define REQUEST_NS (30 * NS_PER_SECOND)
-#define IN_FLIGHT 256 /* number of a caller's requests in flight; at least BATCH_MAX */
+#define MINUTE_NS (60 * NS_PER_S)
+#define REQUEST_NS (30 * NS_PER_S)
+#define MESSAGES_MAX 64 /* most messages in a turn of a server */
+#define IN_FLIGHT 256   /* number of a caller's requests in flight */
 #define CLOSES_ONE_IN 1000
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)
@@ -83,7 +84,7 @@ static void caller_run(unsigned member)
 	do {
 		mine.subject->tick();
 		mine.ops += calls->turn(&mine);
-	} while (now_ns() < until_ns);
+	} while (clock_monotonic_ns() < until_ns);
 	callers[member] = mine;
 }
 
@@ -122,7 +123,7 @@ static void callers_open(const struct run *run)
 /* The only caller of a loop is the thread that has opened it. Returns when the callers began. */
 static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 {
-	uint64_t start_ns = now_ns();
+	uint64_t start_ns = clock_monotonic_ns();
 
 	until_ns = start_ns + duration_ns;
 	if (run->threads > 1)
@@ -134,8 +135,7 @@ static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 	return start_ns;
 }
 
-static void callers_measure(const struct run *run, struct result *result,
-                            const struct calls *wanted)
+static void callers_measure(const struct run *run, const struct calls *wanted)
 {
 	uint64_t ops = 0;
 	struct meter meter;
@@ -149,7 +149,7 @@ static void callers_measure(const struct run *run, struct result *result,
 	driver_settle();
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += callers[i].ops;
-	meter_stop(&meter, result, ops);
+	meter_stop(&meter, ops);
 }
 
 /* ---- turns ---- */
@@ -190,61 +190,28 @@ static uint32_t server_next_request(struct caller *caller)
 	return request;
 }
 
-static void server_maybe_reopen(struct caller *caller, uint32_t connection)
+static void server_message(struct caller *caller)
 {
-	if (randoms_below(&caller->randoms, CLOSES_ONE_IN) > 0)
-		return;
-	caller->subject->cancel(connection);
-	subject_must(caller->subject->arm(connection, MINUTE_NS));
-}
-
-static uint32_t server_message(struct caller *caller)
-{
+	const struct subject *subject = caller->subject;
 	uint32_t connection = caller->first + randoms_below(&caller->randoms, caller->count);
+	uint32_t request = server_next_request(caller);
 
 	records_touch(connection);
-	return connection;
-}
-
-static void server_one_by_one(struct caller *caller, unsigned count)
-{
-	const struct subject *subject = caller->subject;
-
-	for (unsigned i = 0; i < count; i++) {
-		uint32_t connection = server_message(caller);
-		uint32_t request = server_next_request(caller);
-
-		subject_must(subject->rearm(connection, MINUTE_NS));
-		subject->cancel(request);
-		subject_must(subject->arm(request, REQUEST_NS));
-		server_maybe_reopen(caller, connection);
-	}
-}
-
-static void server_batched(struct caller *caller, unsigned count)
-{
-	uint32_t connections[BATCH_MAX], requests[BATCH_MAX];
-	const struct subject *subject = caller->subject;
-
-	for (unsigned i = 0; i < count; i++) {
-		connections[i] = server_message(caller);
-		requests[i] = server_next_request(caller);
-	}
-	subject_must(subject->rearm_many(connections, count, MINUTE_NS));
-	subject->cancel_many(requests, count);
-	subject_must(subject->arm_many(requests, REQUEST_NS, count));
-	for (unsigned i = 0; i < count; i++)
-		server_maybe_reopen(caller, connections[i]);
+	subject_must(subject->rearm(connection, MINUTE_NS));
+	subject->cancel(request);
+	subject_must(subject->arm(request, REQUEST_NS));
+	if (randoms_below(&caller->randoms, CLOSES_ONE_IN) > 0)
+		return;
+	subject->cancel(connection);
+	subject_must(subject->arm(connection, MINUTE_NS));
 }
 
 static unsigned server_turn(struct caller *caller)
 {
-	unsigned count = 1 + randoms_below(&caller->randoms, BATCH_MAX);
+	unsigned count = 1 + randoms_below(&caller->randoms, MESSAGES_MAX);
 
-	if (caller->subject->rearm_many)
-		server_batched(caller, count);
-	else
-		server_one_by_one(caller, count);
+	for (unsigned i = 0; i < count; i++)
+		server_message(caller);
 	return count;
 }
 
@@ -269,11 +236,11 @@ static unsigned busy_turn(struct caller *caller)
 /* ---- the workloads ---- */
 
 #define MEASURE(name, ...)                                                                         \
-	void name##_measure(const struct run *run, struct result *result)                          \
+	void name##_measure(const struct run *run)                                                 \
 	{                                                                                          \
 		static const struct calls its = { .turn = name##_turn, __VA_ARGS__ };              \
                                                                                                    \
-		callers_measure(run, result, &its);                                                \
+		callers_measure(run, &its);                                                        \
 	}
 
 MEASURE(refresh, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "clocks.h"
+#include "base/clock.h"
 #include "driver.h"
 #include "randoms.h"
 
 #define WAITS_MAX (1u << 22)
 #define LATE_START_NS (100 * NS_PER_MS)
-#define DELAY_NS (3600 * NS_PER_SECOND)
+#define DELAY_NS (3600 * NS_PER_S)
 #define DURABLE_NS (1500 * NS_PER_MS) /* long, because a sync of a disk takes milliseconds */
 
 static uint64_t *waits_ns;
@@ -37,12 +37,12 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void waits_report(struct result *result)
+static void waits_report(void)
 {
 	qsort(waits_ns, waits_count, sizeof(*waits_ns), compare);
-	result->figures[P50_US] = (double)waits_ns[waits_count / 2] / NS_PER_US;
-	result->figures[P99_US] = (double)waits_ns[(uint64_t)waits_count * 99 / 100] / NS_PER_US;
-	result->figures[MAX_US] = (double)waits_ns[waits_count - 1] / NS_PER_US;
+	report("p50 us", (double)waits_ns[waits_count / 2] / NS_PER_US);
+	report("p99 us", (double)waits_ns[(uint64_t)waits_count * 99 / 100] / NS_PER_US);
+	report("max us", (double)waits_ns[waits_count - 1] / NS_PER_US);
 }
 
 /* ---- lateness ---- */
@@ -53,7 +53,7 @@ static uint32_t early, timers;
 /* Only one thread makes callbacks. */
 static void late_record(uint32_t timer)
 {
-	uint64_t now = now_ns(), deadline_ns = deadlines_ns[timer];
+	uint64_t now = clock_monotonic_ns(), deadline_ns = deadlines_ns[timer];
 
 	early += now < deadline_ns;
 	waits_add(now < deadline_ns ? 0 : now - deadline_ns);
@@ -64,11 +64,11 @@ static bool all_expired(void)
 	return __atomic_load_n(&waits_count, __ATOMIC_ACQUIRE) >= timers;
 }
 
-void lateness_measure(const struct run *run, struct result *result)
+void lateness_measure(const struct run *run)
 {
 	struct subject_setup setup = { .timers = run->timers };
 	struct randoms randoms = randoms_from(run->seed);
-	struct meter meter;
+	uint64_t begin_ns;
 
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	timers = run->timers;
@@ -78,19 +78,19 @@ void lateness_measure(const struct run *run, struct result *result)
 	driver_open(run, &setup);
 	for (uint32_t i = 0; i < timers; i++) {
 		uint64_t delay_ns =
-			randoms_between(&randoms, LATE_START_NS, LATE_START_NS + NS_PER_SECOND);
+			randoms_between(&randoms, LATE_START_NS, LATE_START_NS + NS_PER_S);
 
 		/* for each: a loop counts a delay from the next reading of its clock */
-		deadlines_ns[i] = now_ns() + delay_ns;
+		deadlines_ns[i] = clock_monotonic_ns() + delay_ns;
 		run->subject->tick();
 		subject_must(run->subject->arm(i, delay_ns));
 	}
-	meter = meter_start();
+	begin_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	run->subject->run(all_expired);
-	meter_stop(&meter, result, timers);
-	result->figures[WALL_NS] = -1;
-	result->figures[EARLY] = early;
-	waits_report(result);
+	report("CPU ns",
+	       (double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns) / (double)timers);
+	report("early", early);
+	waits_report();
 }
 
 /* ---- durable tasks ---- */
@@ -100,7 +100,7 @@ static bool cycles;
 
 static void work(unsigned member)
 {
-	uint64_t before = now_ns(), end = before + DURABLE_NS;
+	uint64_t before = clock_monotonic_ns(), end = before + DURABLE_NS;
 
 	(void)member;
 	while (before < end) {
@@ -109,13 +109,13 @@ static void work(unsigned member)
 		subject_must(subject->arm(0, cycles ? 0 : DELAY_NS));
 		if (cycles)
 			subject_must(subject->finish());
-		after = now_ns();
+		after = clock_monotonic_ns();
 		waits_add(after - before);
 		before = after;
 	}
 }
 
-void durable_measure(const struct run *run, struct result *result)
+void durable_measure(const struct run *run)
 {
 	struct subject_setup setup = { .timers = run->timers, .threads = run->threads };
 	struct meter meter;
@@ -125,12 +125,12 @@ void durable_measure(const struct run *run, struct result *result)
 	driver_open(run, &setup);
 	meter = meter_start();
 	meter.start_ns = team_run((subject->can & ALONE) != 0 ? 1 : run->threads, work);
-	meter_stop(&meter, result, waits_count);
-	waits_report(result);
+	meter_stop(&meter, waits_count);
+	waits_report();
 }
 
-void cycle_measure(const struct run *run, struct result *result)
+void cycle_measure(const struct run *run)
 {
 	cycles = true;
-	durable_measure(run, result);
+	durable_measure(run);
 }

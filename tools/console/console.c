@@ -5,18 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define NS_PER_S UINT64_C(1000000000)
-#define WORK_QUIET_NS (2 * NS_PER_S)
-#define WORK_STEP_NS (NS_PER_S / 5)
-/* one less than the common width of a terminal: a line that wraps cannot be cleared */
-#define WORK_COLUMNS 79
 
 void console_begin(void)
 {
@@ -154,59 +145,4 @@ const char *console_colour(FILE *stream, enum console_colour colour)
 	};
 
 	return has_colours(stream) ? sequences[colour] : "";
-}
-
-/* ---- long work ---- */
-
-static struct {
-	const char *name; /* name of the work, or NULL if no progress is shown */
-	uint64_t begun_ns;
-	uint64_t shown_ns; /* time of the last write of the progress line */
-	bool is_shown;
-} work;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-void console_work_begin(const char *name)
-{
-	work.name = isatty(STDERR_FILENO) ? name : NULL;
-	work.begun_ns = now_ns();
-	work.shown_ns = 0;
-}
-
-static bool work_is_due(uint64_t at_ns)
-{
-	return at_ns - work.begun_ns >= WORK_QUIET_NS && at_ns - work.shown_ns >= WORK_STEP_NS;
-}
-
-void console_work(const char *format, ...)
-{
-	uint64_t at_ns = work.name ? now_ns() : 0;
-	char told[WORK_COLUMNS + 1], line[2 * WORK_COLUMNS];
-	va_list arguments;
-
-	if (!work.name || !work_is_due(at_ns))
-		return;
-	work.shown_ns = at_ns;
-	work.is_shown = true;
-	va_start(arguments, format);
-	(void)vsnprintf(told, sizeof(told), format, arguments);
-	va_end(arguments);
-	(void)snprintf(line, sizeof(line), "%s %s: %" PRIu64 " s, %s", console_tool, work.name,
-	               (at_ns - work.begun_ns) / NS_PER_S, told);
-	(void)fprintf(stderr, "\r%-*.*s", WORK_COLUMNS, WORK_COLUMNS, line);
-}
-
-void console_work_end(void)
-{
-	if (work.is_shown)
-		(void)fprintf(stderr, "\r%*s\r", WORK_COLUMNS, "");
-	work.is_shown = false;
-	work.name = NULL;
 }

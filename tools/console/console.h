@@ -57,12 +57,4 @@ enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };
 /* The escape sequence, or "" on a dumb or no terminal, and with NO_COLOR. */
 const char *console_colour(FILE *stream, enum console_colour colour);
 
-/*
- * A progress line on standard error, if that is a terminal, after 2 s of work, at most five times a
- * second. End it before other output. console_work() does nothing outside of a begin and an end.
- */
-void console_work_begin(const char *name);
-__attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);
-void console_work_end(void);
-
 #endif

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Instructions of each operation, counted by valgrind, beside the figures in the tree.
+"""Prints the instructions of each operation, counted by valgrind.
 
-Usage: count.py [--write] FIGURES BUILD PROGRAM LIBRARY
+Usage: count.py PROGRAM LIBRARY
 
-BUILD names compiler and build type. The program (counted.c) does each operation many times within
-its function counted(). Instructions count that lie in the library's own object, or in the program's
-functions inline_*, which have the inline halves of calls. --write records new figures.
+The program (counted.c) does each operation many times within its function counted(). Instructions
+count that lie in the library's own object, or in the program's functions inline_*, which have the
+inline halves of calls. If one call handles many timers, the number is the share of one timer.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -54,32 +53,11 @@ def count(program, library):
                 for number, (operation, times) in enumerate(operations, 1)}
 
 
-def write(path, build, counted):
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines()
-             if line.split()[:1] != [build]]
-    lines += [f"{build} {operation} {figure:.1f}" for operation, figure in counted.items()]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def show(path, build, counted):
-    figures = dict(line.split()[1:] for line in path.read_text(encoding="utf-8").splitlines()
-                   if line.split()[:1] == [build])
-    print(f"{build}: instructions an operation, the figure, growth")
-    for operation, number in counted.items():
-        figure = float(figures.get(operation, "nan"))
-        print(f"{operation:24}{number:10.1f}{figure:10.1f}{number / figure - 1:+9.1%}")
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("figures", type=pathlib.Path)
-    parser.add_argument("build")
-    parser.add_argument("program")
-    parser.add_argument("shared_object", type=pathlib.Path)
-    options = parser.parse_args()
-    counted = count(options.program, options.shared_object.resolve())
-    (write if options.write else show)(options.figures, options.build, counted)
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    for operation, number in count(sys.argv[1], pathlib.Path(sys.argv[2]).resolve()).items():
+        print(f"{operation:28}{number:10.1f}")
 
 
 if __name__ == "__main__":

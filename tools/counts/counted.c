@@ -101,25 +101,9 @@ EACH(cancel_all, 0, timerhub_cancel(hub, timers[i]))
 BATCHES(cancel_many_all, timerhub_cancel_many(hub, timers + i, BATCH))
 EACH(cancel_sync_all, 0, timerhub_cancel_sync(hub, timers[i]))
 EACH(read_now, 1, timerhub_now(hub) == 1)
-EACH(ask_remaining, 0, timerhub_remaining(hub, timers[i], &ignored_ns))
 EACH(advance_idle, 0, timerhub_advance(hub, 1000 * (i + 1), &ignored_ns))
 EACH(dispatch_each, 1, timerhub_dispatch(queue, 1))
 EACH(wait_all, 1, timerhub_wait(queue, events, 1, SECOND_NS))
-
-static int count_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
-{
-	(void)timer;
-	(void)interval_ns;
-	(void)context;
-	called++;
-	return 0;
-}
-
-static void walk(void)
-{
-	must(timerhub_each(hub, count_timer, NULL), 0, "each");
-	must(called, TIMERS, "timers in a walk");
-}
 
 static void settle(void)
 {
@@ -134,12 +118,6 @@ static void expire_all(void)
 static void drain_all(void)
 {
 	must(timerhub_drain(queue, events, TIMERS), TIMERS, "drain");
-}
-
-static void deliver_all(void)
-{
-	expire_all();
-	drain_all();
 }
 
 static void count_event(const struct timerhub_event *event)
@@ -219,12 +197,6 @@ static void nothing(void)
 {
 }
 
-static void make_periodic(void)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		specs[i].interval_ns = SECOND_NS;
-}
-
 static void arm_and_file(void)
 {
 	arm_all();
@@ -279,13 +251,16 @@ static void open_loop_and_pass(void)
 	expire_all();
 }
 
+/*
+ * `file` is the owner's work after a call of timerhub_arm(), and `expire` the owner's part of a
+ * delivery. `drain`, `dispatch` and `wait` are the consumer's part of it.
+ */
 static const struct operation {
 	const char *name;
 	void (*prepare)(void);
 	void (*body)(void); /* function that does the operation TIMERS times */
 } operations[] = {
 	{ "arm", nothing, arm_all },
-	{ "arm_periodic", make_periodic, arm_all },
 	{ "arm_many", nothing, arm_many_all },
 	{ "after", nothing, after_all },
 	{ "file", arm_all, settle },
@@ -296,10 +271,7 @@ static const struct operation {
 	{ "cancel_many", arm_and_file, cancel_many_all },
 	{ "cancel_sync", arm_and_file, cancel_sync_all },
 	{ "now", nothing, read_now },
-	{ "remaining", arm_and_file, ask_remaining },
-	{ "each", arm_and_file, walk },
 	{ "advance_idle", arm_and_file, advance_idle },
-	{ "delivery", arm_and_file, deliver_all },
 	{ "expire", arm_and_file, expire_all },
 	{ "drain", arm_and_expire, drain_all },
 	{ "dispatch", arm_and_expire, dispatch_all },

@@ -205,7 +205,6 @@ static int repair_server(struct call *call, uint64_t *restored, uint64_t *remove
 		reply_free(reply);
 		if (result < 0)
 			return result;
-		console_work("%" PRIu64 " put back, %" PRIu64 " removed", *restored, *removed);
 	}
 	return 0;
 }
@@ -215,7 +214,6 @@ static enum status repair(struct call *call, const char *queue)
 	uint64_t restored = 0, removed = 0;
 	int result = 0;
 
-	console_work_begin("check --repair");
 	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
 		if (connect_call(call, i) < 0)
 			continue; /* it was named already */
@@ -223,7 +221,6 @@ static enum status repair(struct call *call, const char *queue)
 		if (result == 0)
 			result = repair_server(call, &restored, &removed);
 	}
-	console_work_end();
 	if (result < 0)
 		return complain(call, queue, result);
 	if (!options.json)

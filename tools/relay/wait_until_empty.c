@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The command `drain`, for users who are about to stop the last worker. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -37,14 +36,11 @@ enum status do_drain(struct call *call, char **words)
 	enum status servers[KEYS_SHARDS_MAX] = { GOOD }, status;
 	uint64_t tasks;
 
-	console_work_begin("drain");
 	for (;;) {
 		status = count_tasks(call, words[0], servers, &tasks);
 		if (status == REFUSED || tasks == 0)
 			break;
-		console_work("tasks left: %" PRIu64, tasks);
 		(void)nanosleep(&interval, NULL);
 	}
-	console_work_end();
 	return status == GOOD ? say_done() : status;
 }

@@ -344,14 +344,11 @@ enum status tool_check(char **arguments)
 
 	if (status != GOOD)
 		return status;
-	console_work_begin("check");
 	for (unsigned i = 0; i < all && status == GOOD; i++) {
-		console_work("%u of %u", i + 1, all);
 		status = look_ask(&look, invariants[i].sql, NULL);
 		if (status == GOOD)
 			faults += find_faults(&look, invariants[i].what, &status);
 	}
-	console_work_end();
 	look_close(&look);
 	if (status != GOOD || faults > 0)
 		return status != GOOD ? status : DAMAGED;
