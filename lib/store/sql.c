@@ -261,7 +261,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret)
 {
-	sqlite3_stmt *statement;
+	sqlite3_stmt *statement = NULL;
 	int result = statement_bind(statements, which, values, &statement);
 
 	if (result < 0)

@@ -38,7 +38,7 @@ static int count_rows(struct timerhub_store *store, enum statement which, uint64
 static int count_all(struct timerhub_store *store, struct timerhub_store_stats *stats)
 {
 	struct values values = { .queue = store->queue };
-	int64_t due_us;
+	int64_t due_us = 0;
 	int result = count_rows(store, DO_COUNT_WAITING, &stats->waiting);
 
 	if (result == 0)
