@@ -7,7 +7,7 @@
  *
  * It does not subscribe to +switch-master, because the Sentinel that leads a failover publishes
  * that only when all replicas follow the new master, seconds after it names that master. Tested by
- * tests/relay/sentinel_test.py.
+ * tests/relay/test_parts.c, in virtual time, and by sentinel_test.py.
  */
 #include "relay/sentinel_watch.h"
 

@@ -330,8 +330,7 @@ def test_no_io_uring(root, directory):
                   "-Dprobes=disabled", f"-Dc_args=-I{forbidden}", "-Dtests=true", "-Dexamples=true")
     expect(re.search(r"^ +io_uring *: no: -Dio_uring=disabled", printed, re.MULTILINE),
            f"the summary does not say that io_uring is off:\n{printed}")
-    tests = ["misuse (poll)", "never_early (poll)", "lifecycle (poll)", "denied (poll)",
-             "store calls"]
+    tests = ["misuse (poll)", "lifecycle (poll)", "denied (poll)", "store calls"]
     programs = ["examples/hello_timer", "examples/delay_queue", "tests/store/test_store_calls"]
     programs += [f"tests/service/test_service_{name.split()[0]}" for name in tests if "(" in name]
     libraries = [f"lib/libtimerhub.so.{version}", "lib/libtimerhub.a",

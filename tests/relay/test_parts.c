@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the relay's modules that work without a server: addresses, commands, names of keys, error
- * replies, the back-off, and the table of deliveries.
+ * replies, the back-off, the watch of Sentinels in virtual time, and the table of deliveries.
  */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include <relay/handshake.h>
 #include <relay/keys.h>
 #include <relay/link.h>
+#include <relay/sentinel_watch.h>
 #include <relay/wire.h>
 
 TEST(addresses_are_read, 20)
@@ -440,6 +442,20 @@ static void serve_hello(int listener)
 	_exit(0);
 }
 
+/* Opens a socket at a free port of this machine, and stores its address. */
+static int bind_at(struct sockaddr_in *name)
+{
+	socklen_t len = sizeof(*name);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	expect_cmp(fd, >=, 0);
+	*name = (struct sockaddr_in){ .sin_family = AF_INET };
+	name->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	expect_eq(bind(fd, (struct sockaddr *)name, len), 0);
+	expect_eq(getsockname(fd, (struct sockaddr *)name, &len), 0);
+	return fd;
+}
+
 TEST(each_address_of_a_name_is_tried, 60)
 {
 	struct address address = { .host = "two", .port = "1" }, server;
@@ -447,16 +463,8 @@ TEST(each_address_of_a_name_is_tried, 60)
 	int fds[2];
 	pid_t child;
 
-	for (unsigned i = 0; i < 2; i++) {
-		socklen_t len = sizeof(both[i]);
-
-		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		expect_cmp(fds[i], >=, 0);
-		both[i] = (struct sockaddr_in){ .sin_family = AF_INET };
-		both[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		expect_eq(bind(fds[i], (struct sockaddr *)&both[i], len), 0);
-		expect_eq(getsockname(fds[i], (struct sockaddr *)&both[i], &len), 0);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		fds[i] = bind_at(&both[i]);
 	expect_eq(listen(fds[1], 1), 0); /* the first refuses */
 	child = fork();
 	expect(child >= 0);
@@ -468,6 +476,145 @@ TEST(each_address_of_a_name_is_tried, 60)
 	expect_eq(waitpid(child, NULL, 0), child);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
+}
+
+/* ---- the watch of Sentinels, whose time the tests give ---- */
+
+static const struct address in_use = { .host = "h", .port = "1" };
+static struct address watched;
+static struct sentinel_watch watch;
+static int sentinels_fd, sentinel_fd; /* this process is all Sentinels */
+
+static void watch_begin(void)
+{
+	const char *text = "sentinel://two:1+two:2+two:3/main";
+
+	sentinels_fd = bind_at(&both[0]);
+	both[1] = both[0];
+	expect_eq(listen(sentinels_fd, 8), 0);
+	sentinel_fd = -1;
+	expect_eq(address_read(&watched, &text), 0);
+	sentinel_watch_init(&watch, &watched, 20 * SEC, 1);
+}
+
+static void watch_end(void)
+{
+	link_close(&watch.link);
+	(void)close(sentinel_fd);
+	(void)close(sentinels_fd);
+}
+
+static uint64_t pass_ms(uint64_t used_ms, uint64_t now_ms)
+{
+	return sentinel_watch_pass(&watch, used_ms * MS, now_ms * MS) / MS;
+}
+
+/* Expects that the watch asks the Sentinel `number` now. */
+static void expect_question(uint64_t used_ms, uint64_t now_ms, char number)
+{
+	bool is_open = watch.link.wire != NULL;
+	uint64_t turned_ns = watch.turned_ns;
+
+	(void)pass_ms(used_ms, now_ms);
+	expect_eq(watch.asked_ns, now_ms * MS);
+	expect_eq(watched.sentinels[strlen("two:")], number);
+	if (is_open && watch.turned_ns == turned_ns)
+		return;
+	(void)close(sentinel_fd);
+	sentinel_fd = accept(sentinels_fd, NULL, NULL);
+	expect_cmp(sentinel_fd, >=, 0);
+}
+
+/* Sends a Sentinel's answer, or hangs up if it is NULL. Returns what the watch says of it. */
+static int answer(uint64_t now_ms, const char *text)
+{
+	struct pollfd fd = { .fd = wire_fd(watch.link.wire), .events = POLLIN };
+
+	if (text)
+		expect_eq(send(sentinel_fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	else
+		expect_eq(shutdown(sentinel_fd, SHUT_WR), 0);
+	expect_eq(poll(&fd, 1, -1), 1);
+	return sentinel_watch_read(&watch, &in_use, now_ms * MS);
+}
+
+#define NAMES(port) "*2\r\n+h\r\n+" port "\r\n"
+#define EPOCH(epoch) "*2\r\n+config-epoch\r\n+" epoch "\r\n"
+
+TEST(sentinels_are_asked_in_turn_and_less_often_at_rest, 20)
+{
+	static const struct {
+		uint64_t used_ms, soon_ms, asked_ms; /* the next question comes at asked_ms */
+		char number;
+	} rows[] = {
+		{ 0, 1, 1000, '1' },       /* at rest from the beginning */
+		{ 1001, 1100, 1250, '2' }, /* used since the question, and for half a second */
+		{ 1251, 1499, 1500, '2' }, /* the same Sentinel a second time */
+		{ 1501, 1749, 1750, '3' }, { 1750, 1751, 2750, '3' },
+		{ 1750, 3000, 3750, '3' }, { 1750, 4000, 4750, '3' },
+		{ 1750, 5000, 5750, '3' }, { 1750, 6000, 6750, '1' }, /* five seconds at rest */
+	};
+
+	watch_begin();
+	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+		expect_context("row", i, 0);
+		expect_eq(pass_ms(rows[i].used_ms, rows[i].soon_ms), rows[i].asked_ms);
+		expect_eq(pass_ms(rows[i].used_ms, rows[i].asked_ms - 1), rows[i].asked_ms);
+		expect_question(rows[i].used_ms, rows[i].asked_ms, rows[i].number);
+		expect_eq(answer(rows[i].asked_ms, NAMES("1") EPOCH("5")), 0);
+	}
+	/* It falls silent for a second, so the next one is asked, after the first back-off. */
+	expect_question(0, 7750, '1');
+	expect_eq(pass_ms(0, 8000), 8750);
+	expect_cmp(pass_ms(0, 8750), >=, 8755);
+	expect(!watch.link.wire);
+	expect_cmp(pass_ms(0, 8750), <, 8760);
+	expect_question(0, 8760, '2');
+	expect_eq(answer(8770, NAMES("1") EPOCH("5")), 0);
+	/* A Sentinel that hangs up after an answer is asked again. */
+	expect_eq(answer(8780, NULL), 0);
+	expect(!watch.link.wire);
+	expect_question(0, 9760, '2');
+	watch_end();
+}
+
+TEST(sentinels_are_believed_by_their_epochs, 20)
+{
+	static const struct {
+		const char *numbers; /* who is asked before each answer; '-': nobody */
+		const char *answers[4];
+		int results[4];
+	} rows[] = {
+		{ "22", { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("5") }, { 0, -EROFS } },
+		{ "2", { "*2\r\n+g\r\n+1\r\n" EPOCH("0") }, { -EROFS } },
+		{ "2", { "*-1\r\n" }, { -EPROTO } }, /* knows no such master */
+		/* One that is out of date, and two in a row: somebody has begun anew. */
+		{ "2233",
+		  { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("4"), NAMES("1") EPOCH("5"),
+		    NAMES("2") EPOCH("4") },
+		  { 0, 0, 0, 0 } },
+		{ "2233",
+		  { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("4"), NAMES("2") EPOCH("4"),
+		    NAMES("2") EPOCH("4") },
+		  { 0, 0, -EROFS, -EROFS } },
+		/* Who does not say its epoch, or hangs up first, has the epoch 0. */
+		{ "2", { NAMES("2") "+OK\r\n" }, { -EROFS } },
+		{ "2-", { NAMES("2"), NULL }, { 0, -EROFS } },
+		{ "22", { NAMES("1") EPOCH("5"), NAMES("2") "+OK\r\n" }, { 0, 0 } },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+		watch_begin();
+		for (unsigned k = 0; rows[i].numbers[k]; k++) {
+			uint64_t now_ms = 10000 + 1000 * k;
+
+			expect_context("row and answer", i, k);
+			if (rows[i].numbers[k] != '-')
+				expect_question(0, now_ms, rows[i].numbers[k]);
+			expect_eq(answer(now_ms, rows[i].answers[k]), rows[i].results[k]);
+		}
+		watch_end();
+	}
 }
 
 /* A server that took the place of a failed one may send an entry a second time. */

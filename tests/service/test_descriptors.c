@@ -2,7 +2,7 @@
 /*
  * No descriptor of the library is 0, 1 or 2, whichever of these the process has closed, and before
  * which open: the program writes to 1 and 2 and reads from 0 without harm. And a descriptor that is
- * closed with something due wakes nobody who still has it in an epoll.
+ * closed with something due wakes nobody who still has it in an epoll, and its number is forgotten.
  */
 #include "rig.h"
 
@@ -300,4 +300,25 @@ TEST_LOOP(closed_loop_wakes_nobody, 30, 8)
 		timerhub_loop_close(loop);
 	expect_silence(&watcher);
 	rig_close(&rig);
+}
+
+/* A worker between two calls must not read a stranger's file with the old number. */
+TEST(fd_of_a_closed_queue_is_forgotten, 30)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue), pipe_fds[2];
+	uint64_t now_ns = 0;
+	char bytes[16];
+
+	arm_and_expire(&rig, &now_ns, 1);
+	timerhub_queue_close(rig.queue);
+	expect_eq(pipe(pipe_fds), 0);
+	/* the pipe gets the number of the closed queue's fd */
+	expect_eq(dup2(pipe_fds[0], fd), fd);
+	expect_eq(write(pipe_fds[1], "12345678", 8), 8);
+	(void)timerhub_dispatch(rig.queue, 1);
+	expect_eq(write(pipe_fds[1], ".", 1), 1);
+	expect_eq(read(fd, bytes, sizeof(bytes)), 9);
+	expect_cmp(timerhub_queue_fd(rig.queue), <, 0);
+	timerhub_close(rig.hub);
 }

@@ -15,7 +15,8 @@
 
 #define RING_FD 2000
 #define SQES 8
-#define CQES 16
+#define CQES 2      /* a kernel makes 16, which overflow too seldom */
+#define KEPT_MAX 32 /* completions for which the queue had no room */
 #define POLLS 2
 #define TIMEOUT POLLS                      /* user data */
 #define NEVER_NS ((UINT64_C(1) << 62) + 1) /* by which the library says that it wants no timeout */
@@ -24,11 +25,13 @@
 
 static struct {
 	bool open, enabled;
-	unsigned sq_head, sq_tail, sq_flags;
+	unsigned sq_head, sq_tail;
 	unsigned cq_head;
-	uint32_t cq_tail;
+	uint32_t cq_tail, sq_flags;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
+	struct io_uring_cqe kept[KEPT_MAX];
+	unsigned kept_count;
 	int polled_fds[POLLS]; /* polled descriptor of each user data, or -1 */
 	bool has_timeout;
 	uint64_t timeout_at_ns; /* when it completes; UINT64_MAX: never */
@@ -40,6 +43,7 @@ static struct {
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
 void __wrap_io_uring_queue_exit(struct io_uring *theirs);
 int __wrap_io_uring_submit(struct io_uring *theirs);
+int __wrap_io_uring_get_events(struct io_uring *theirs);
 int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument, unsigned count);
 int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete, unsigned flags,
                            sigset_t *argument, size_t bytes);
@@ -123,20 +127,42 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 	return error;
 }
 
+/* Once a completion was kept, all later ones are, until the library asks for them. */
+static bool ring_is_full(void)
+{
+	return ring.kept_count > 0 || ring.cq_tail - ring.cq_head == CQES;
+}
+
 static void ring_complete(struct io_uring_cqe completion)
 {
-	if (ring.cq_tail - ring.cq_head == CQES)
-		report_failure("the completion queue is full");
-	ring.cqes[ring.cq_tail & (CQES - 1)] = completion;
-	memory_tell(&ring.cq_tail, ring.cq_tail + 1);
+	if (ring_is_full()) {
+		if (ring.kept_count == KEPT_MAX)
+			report_failure("the ring's completions are never asked for");
+		ring.kept[ring.kept_count++] = completion;
+		memory_tell(&ring.sq_flags, IORING_SQ_CQ_OVERFLOW);
+	} else {
+		ring.cqes[ring.cq_tail & (CQES - 1)] = completion;
+		memory_tell(&ring.cq_tail, ring.cq_tail + 1);
+	}
 	memory_publish(&ring.view);
 	scheduler_wake(&ring, UINT_MAX);
 }
 
-/* The poll ends with it by chance, or if the queue is almost full. */
+/* Moves the completions that were kept into the queue. */
+static void ring_flush(void)
+{
+	unsigned count = ring.kept_count;
+
+	ring.kept_count = 0;
+	memory_tell(&ring.sq_flags, 0);
+	for (unsigned i = 0; i < count; i++)
+		ring_complete(ring.kept[i]);
+}
+
+/* The poll ends with it by chance, or if the queue is full. */
 static void ring_post(unsigned poll)
 {
-	bool last = ring.cq_tail - ring.cq_head >= CQES - POLLS - 4 || kernel_interrupts();
+	bool last = ring_is_full() || kernel_interrupts();
 
 	if (last)
 		ring.polled_fds[poll] = -1;
@@ -162,7 +188,7 @@ static bool ring_readable(void)
 		ring_complete((struct io_uring_cqe){ .user_data = TIMEOUT, .res = -ETIME });
 	}
 	memory_lock(&ring.view);
-	return ring.cq_tail != ring.cq_head;
+	return ring.cq_tail != ring.cq_head || ring.kept_count > 0;
 }
 
 static void ring_submit_poll(const struct io_uring_sqe *sqe)
@@ -231,6 +257,18 @@ int __wrap_io_uring_submit(struct io_uring *theirs)
 	return submitted;
 }
 
+int __wrap_io_uring_get_events(struct io_uring *theirs)
+{
+	int error;
+
+	(void)theirs;
+	scheduler_step();
+	error = ring_error();
+	if (error == 0)
+		ring_flush();
+	return error;
+}
+
 /* How long until the ring's timeout; UINT64_MAX: there is none. */
 static uint64_t ring_timeout_ns(void)
 {
@@ -257,6 +295,7 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complet
 	error = ring_error();
 	if (error < 0)
 		return error;
+	ring_flush();
 	if (ring_readable())
 		return 0;
 	if (kernel_interrupts())

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena hands out each free slot once, on any CPU, refuses nobody while one is free, and counts
- * right.
+ * What the arena has on many CPUs: each keeps to its own slots, memory follows what lives. That each
+ * free slot is handed out once, that nobody is refused while one is free, and the counts are the
+ * simulation's.
  */
 #include "harness.h"
 
@@ -10,9 +11,6 @@
 
 #include "base/test_point.h"
 #include "timer/arena.h"
-
-static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
-	                               511, 512, 513, 1024, 1040, 1041, 5000 };
 
 static long cpus = 16;
 
@@ -26,62 +24,6 @@ __attribute__((disable_sanitizer_instrumentation))
 long __wrap_sysconf(int name)
 {
 	return name == _SC_NPROCESSORS_CONF ? cpus : __real_sysconf(name);
-}
-
-/* On all CPUs in turn, each once. */
-static uint32_t take_all(struct arena *arena, uint32_t *slots)
-{
-	bool *taken = calloc(arena->capacity, sizeof(*taken));
-	uint32_t count = 0, slot;
-
-	expect(taken);
-	while ((slot = arena_take(arena, count % 5)) != SLOT_NONE) {
-		expect_lt(slot, arena->capacity);
-		expect(!taken[slot]);
-		taken[slot] = true;
-		slots[count++] = slot;
-	}
-	free(taken);
-	return count;
-}
-
-/* How many were ever handed out. */
-static uint32_t used_slots(const struct arena *arena)
-{
-	uint32_t count = 0;
-
-	for (uint32_t slot = arena_next_used(arena, 0); slot != SLOT_NONE;
-	     slot = arena_next_used(arena, slot + 1))
-		count++;
-	return count;
-}
-
-TEST(every_slot_is_handed_out_once_and_none_is_lost, 20)
-{
-	uint32_t slots[5000];
-
-	for (unsigned i = 0; i < COUNT_OF(capacities); i++) {
-		struct arena arena;
-
-		expect_context("capacity", capacities[i], 0);
-		expect_eq(arena_open(&arena, capacities[i], NULL), 0);
-		expect_eq(used_slots(&arena), 0);
-		for (unsigned round = 0; round < 4; round++) {
-			expect_eq(take_all(&arena, slots), capacities[i]);
-			expect_eq(arena_take(&arena, round), SLOT_NONE);
-			expect_eq(arena_count(&arena).in_use, capacities[i]);
-			/* as one list, or singly */
-			if (round % 2 == 0)
-				arena_put_many(&arena, round, slots, capacities[i]);
-			else
-				for (uint32_t j = 0; j < capacities[i]; j++)
-					arena_put(&arena, j, slots[j]);
-			expect_eq(arena_count(&arena).in_use, 0);
-			expect_eq(arena_count(&arena).taken, (round + 1) * capacities[i]);
-		}
-		expect_eq(used_slots(&arena), capacities[i]);
-		arena_close(&arena);
-	}
 }
 
 /* The takes have 38 bits in the word of the stack. */
@@ -105,8 +47,6 @@ TEST(takes_are_counted_beyond_their_bits, 60)
 	expect_eq(arena_count(&arena).taken, taken + 3);
 	arena_close(&arena);
 }
-
-#define CROWD 3000
 
 static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, uint32_t count,
                     bool at_once)
@@ -199,77 +139,6 @@ TEST(slot_put_is_taken_again_on_that_cpu, 20)
 	}
 	expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
 	arena_close(&arena);
-}
-
-/* The whole list or nothing. Returns how many were taken. */
-static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
-                          unsigned wanted)
-{
-	unsigned taken;
-	uint32_t slot = arena_take_list(arena, cpu, wanted, &taken);
-
-	expect_eq(slot == SLOT_NONE, taken < wanted);
-	for (unsigned i = 0; i < wanted && slot != SLOT_NONE; i++) {
-		expect_lt(slot, arena->capacity);
-		held[(*count)++] = slot;
-		slot = i + 1 < wanted ? arena_next(arena, slot) : SLOT_NONE;
-	}
-	return taken;
-}
-
-/* On random CPUs, against a counter. */
-static void check_counts(struct dice *dice, uint32_t capacity)
-{
-	uint32_t held[CROWD];
-	uint32_t count = 0, most = 0;
-	uint64_t taken = 0;
-	struct arena arena;
-
-	expect_eq(arena_open(&arena, capacity, NULL), 0);
-	for (unsigned step = 0; step < 5000; step++) {
-		unsigned cpu = (unsigned)dice_below(dice, 5);
-		unsigned batch = 1 + (unsigned)dice_magnitude(dice, 5);
-		struct arena_counts counts;
-
-		if (dice_below(dice, 3) == 0 && count + batch <= CROWD) {
-			uint32_t before = count;
-
-			taken += take_list(&arena, cpu, held, &count, batch);
-			expect_eq(count, before + batch <= capacity ? before + batch : before);
-			for (uint32_t i = before; i < count; i++)
-				for (uint32_t j = 0; j < i; j++)
-					expect(held[i] != held[j]);
-		} else if (dice_below(dice, capacity) >= count && count < CROWD) {
-			held[count] = arena_take(&arena, cpu);
-			expect_eq(held[count] == SLOT_NONE, count == capacity);
-			if (held[count] != SLOT_NONE) {
-				count++;
-				taken++;
-			}
-		} else if (batch <= count) {
-			count -= batch;
-			put_all(&arena, cpu, held + count, batch, dice_below(dice, 2) == 0);
-		}
-		most = count > most ? count : most;
-		counts = arena_count(&arena);
-		expect_eq(counts.in_use, count);
-		expect_eq(counts.taken, taken);
-		expect_le(most, counts.in_use_max);
-		expect_le(counts.in_use_max, capacity);
-	}
-	arena_close(&arena);
-}
-
-TEST(counts_are_exact, 20)
-{
-	unsigned rounds = scaled(40);
-
-	for (unsigned round = 0; round < rounds; round++) {
-		struct dice dice = dice_new(round);
-
-		expect_context("round", round, 0);
-		check_counts(&dice, 1 + (uint32_t)dice_magnitude(&dice, 11) % CROWD);
-	}
 }
 
 /* ---- memory follows what lives ---- */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The laws of a loop's timeouts in virtual time, without a hub, each test named for its law.
+ * The laws of a loop's timeouts in virtual time, mostly without a hub, each test named for its law.
  * test_loop_model.c makes random calls. The linker wraps this program's allocations to count them.
  */
 #include "loop_rig.h"
+#include "process_usage.h"
+#include "queue/queue.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -451,6 +453,50 @@ TEST(layout_is_that_of_the_abi, 20)
 	expect_eq(offsetof(struct timerhub_loop, front), 0);
 	expect_eq(sizeof(struct timerhub_loop_config), 24);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
+}
+
+/* ---- law 6, with a hub ---- */
+
+static bool owner_is_late;
+
+static void on_event(const struct timerhub_event *event)
+{
+	(void)event;
+}
+
+int __real_timerhub_dispatch(struct timerhub_queue *, unsigned);
+int __wrap_timerhub_dispatch(struct timerhub_queue *, unsigned);
+int __wrap_timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
+{
+	int result = __real_timerhub_dispatch(queue, max);
+
+	if (owner_is_late)
+		expect(notifier_signal(&queue->notifier, 1));
+	return result;
+}
+
+/*
+ * The owner has published an event, and the loop has dispatched it before the owner writes to the
+ * eventfd. The owner writes for no later event until the eventfd is cleared by a dispatch.
+ */
+TEST(eventfd_stays_readable_if_it_is_written_after_the_dispatch, 20)
+{
+	struct item item = { .calls = 0 };
+
+	loop = loop_rig_open_kind(LOOP_RIG_ON_MANUAL_HUB, 1, START);
+	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, START), 0);
+	expect_eq(timerhub_loop_settle(loop, NULL), 0);
+	expect(fd_readable(timerhub_loop_fd(loop))); /* the loop has written for its timeout */
+	owner_is_late = true;
+	expect_eq(timerhub_loop_turn(loop), 1);
+	owner_is_late = false;
+	expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, on_event, NULL, NULL), 0);
+	loop_rig_move(loop, START + SEC);
+	expect(fd_readable(timerhub_loop_fd(loop)));
+	expect_eq(timerhub_loop_turn(loop), 1);
+	expect(!fd_readable(timerhub_loop_fd(loop)));
+	loop_rig_close(loop);
 }
 
 /* With the effect of the header's inline ones. */

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In virtual time against an array searched from end to end: all due slots, in order, and only
- * these; never too late a next instant; the clock at every edge of the levels and up to 2^62.
+ * In virtual time: what a slot that is alone costs at every edge of the levels and up to 2^62, many
+ * slots in one bucket, and the schedule's memory. Random slots are the simulation's.
  */
 #include "harness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hub_check.h"
 #include "schedule/schedule.h"
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX
-#define EXACT_UP_TO 64 /* if a bucket has more than 64 slots, its bound may be too early */
 
 struct bench {
 	struct schedule schedule;
@@ -36,18 +34,6 @@ static void bench_free(struct bench *bench)
 {
 	schedule_close(&bench->schedule);
 	free(bench);
-}
-
-/* Returns whether two slots are in the same bucket of the wheel. */
-static bool bench_beside(const struct bench *bench, uint32_t a, uint32_t b)
-{
-	const struct wheel_chunk *chunks = bench->schedule.wheel.chunks;
-	uint32_t where_a = bench->filings[a].where;
-	uint32_t where_b = bench->filings[b].where;
-
-	return (where_a & WHERE_MASK) == WHERE_WHEEL && (where_b & WHERE_MASK) == WHERE_WHEEL &&
-	       chunks[(where_a & ~WHERE_MASK) / 16].bucket ==
-	               chunks[(where_b & ~WHERE_MASK) / 16].bucket;
 }
 
 static uint32_t model_first(const struct bench *bench)
@@ -103,211 +89,6 @@ static unsigned bench_take_all(struct bench *bench)
 	while (bench_take(bench) != SLOT_NONE)
 		count++;
 	return count;
-}
-
-/* It is not later than the first slot's instant, and exact if the slot's bucket is short. */
-static uint64_t bench_next_ns(struct bench *bench)
-{
-	uint64_t next_ns = schedule_next_ns(&bench->schedule);
-	uint32_t first = model_first(bench);
-	unsigned beside = 0;
-
-	expect_le(next_ns, bench->at_ns[first]);
-	for (uint32_t slot = 0; slot < SLOTS; slot++)
-		beside += bench_beside(bench, slot, first);
-	if (beside <= EXACT_UP_TO)
-		expect_eq(next_ns, bench->at_ns[first]);
-	return next_ns;
-}
-
-static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
-{
-	uint64_t at_ns;
-
-	switch (dice_below(dice, 8)) {
-	case 0:
-		return NOWHERE;
-	case 1:
-		return dice_boundary(dice);
-	case 2: /* an instant equal to another slot's instant, or just after it */
-		at_ns = bench->at_ns[dice_below(dice, SLOTS)];
-		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
-	case 3: /* an instant that is already due */
-		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
-	case 4: /* an instant near the end of the present bucket of some level */
-		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
-		       dice_below(dice, 3);
-	default:
-		return bench->now_ns + dice_magnitude(dice, 62);
-	}
-}
-
-static void random_advance(struct bench *bench, struct dice *dice)
-{
-	uint64_t next_ns = bench_next_ns(bench);
-	uint64_t to_ns = bench->now_ns;
-
-	switch (dice_below(dice, 4)) {
-	case 0:
-		to_ns += dice_magnitude(dice, 45);
-		break;
-	case 1:
-		to_ns = dice_boundary(dice);
-		/* Long steps are rare, because the clock would otherwise soon reach 2^62. */
-		if (!dice_one_in(dice, 50) && to_ns > bench->now_ns + HOUR)
-			to_ns = bench->now_ns;
-		break;
-	default:
-		if (next_ns < UINT64_C(1) << 62 &&
-		    (next_ns < bench->now_ns + HOUR || dice_one_in(dice, 20)))
-			to_ns = next_ns - dice_below(dice, 2);
-	}
-	if (to_ns > bench->now_ns && to_ns < UINT64_C(1) << 62)
-		bench->now_ns = to_ns;
-	(void)bench_take_all(bench);
-}
-
-static void random_step(struct bench *bench, struct dice *dice, uint32_t slots)
-{
-	uint32_t slot = (uint32_t)dice_below(dice, slots);
-
-	switch (dice_below(dice, 8)) {
-	case 0:
-		random_advance(bench, dice);
-		break;
-	case 1:
-		bench_remove(bench, slot); /* the slot may be scheduled or not */
-		break;
-	case 2:
-		if (bench->at_ns[slot] != NOWHERE) {
-			bench_insert(bench, slot, bench->at_ns[slot] + dice_magnitude(dice, 20));
-			break;
-		}
-		/* fall through */
-	case 3:
-		(void)bench_take(bench);
-		break;
-	default:
-		bench_insert(bench, slot, random_instant_ns(bench, dice));
-	}
-}
-
-TEST(random_operations_agree_with_the_model, 60)
-{
-	unsigned rounds = scaled(800);
-
-	for (unsigned round = 0; round < rounds; round++) {
-		struct dice dice = dice_new(round);
-		struct bench *bench = bench_new();
-		uint32_t slots = 1 + (uint32_t)dice_magnitude(&dice, 8) % SLOTS;
-
-		bench->now_ns = dice_one_in(&dice, 4) ? 0 : dice_boundary(&dice);
-		(void)bench_take_all(bench);
-		for (unsigned step = 0; step < 1000; step++) {
-			expect_context("round, step", round, step);
-			random_step(bench, &dice, slots);
-			expect_unbroken(schedule_check(&bench->schedule, SLOTS));
-			(void)bench_next_ns(bench);
-		}
-		bench_free(bench);
-	}
-}
-
-/* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
-
-/* The true instant of each slot. The slot is scheduled for this instant or earlier. */
-struct truth {
-	struct bench *bench;
-	uint64_t at_ns[SLOTS];
-};
-
-static uint64_t truth_first_ns(const struct truth *truth)
-{
-	uint64_t first_ns = NOWHERE;
-
-	for (uint32_t slot = 0; slot < SLOTS; slot++)
-		first_ns = u64_min(first_ns, truth->at_ns[slot]);
-	return first_ns;
-}
-
-/* Corrects the schedule as the owner does when it rests. Returns the number of slots read. */
-static unsigned truth_rest(struct truth *truth)
-{
-	uint64_t true_ns = NOWHERE;
-	uint32_t slots[SLOTS];
-	unsigned looks = 0, count;
-
-	while ((count = schedule_doubt(&truth->bench->schedule, true_ns, slots,
-	                               1 + looks % SLOTS)) > 0) {
-		for (unsigned i = 0; i < count; i++) {
-			expect(truth->bench->at_ns[slots[i]] != NOWHERE);
-			expect_eq(schedule_at_ns(&truth->bench->schedule, slots[i]),
-			          truth->bench->at_ns[slots[i]]);
-			bench_insert(truth->bench, slots[i], truth->at_ns[slots[i]]);
-			true_ns = u64_min(true_ns, truth->at_ns[slots[i]]);
-		}
-		looks += count;
-	}
-	return looks;
-}
-
-/* The next time is then the earliest true instant, or earlier if a long bucket was swept. */
-static void truth_check(struct truth *truth)
-{
-	expect_le(truth_rest(truth), SLOTS);
-	expect_le(bench_next_ns(truth->bench), truth_first_ns(truth));
-	if (truth->bench->at_ns[model_first(truth->bench)] == bench_next_ns(truth->bench))
-		expect_eq(bench_next_ns(truth->bench), truth_first_ns(truth));
-}
-
-static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
-{
-	struct bench *bench = truth->bench;
-	uint32_t slot = (uint32_t)dice_below(dice, slots);
-
-	switch (dice_below(dice, 8)) {
-	case 0:
-		truth_check(truth);
-		/* takes the due slots, including slots whose true instant is later */
-		random_advance(bench, dice);
-		for (uint32_t i = 0; i < SLOTS; i++)
-			if (bench->at_ns[i] == NOWHERE)
-				truth->at_ns[i] = NOWHERE;
-		break;
-	case 1: /* the owner has found the slot in the inbox and schedules it again */
-		truth->at_ns[slot] = random_instant_ns(bench, dice);
-		bench_insert(bench, slot, truth->at_ns[slot]);
-		break;
-	case 2: /* the timer of the slot has ended */
-		truth->at_ns[slot] = NOWHERE;
-		break;
-	default:
-		if (truth->at_ns[slot] != NOWHERE)
-			truth->at_ns[slot] += dice_magnitude(dice, 45);
-		else if (bench->at_ns[slot] != NOWHERE)
-			bench_remove(bench, slot);
-	}
-}
-
-TEST(rest_finds_what_is_true_first, 60)
-{
-	unsigned rounds = scaled(400);
-
-	for (unsigned round = 0; round < rounds; round++) {
-		struct dice dice = dice_new(4000 + round);
-		struct truth truth = { .bench = bench_new() };
-		uint32_t slots = 1 + (uint32_t)dice_magnitude(&dice, 8) % SLOTS;
-
-		memset(truth.at_ns, 0xff, sizeof(truth.at_ns));
-		truth.bench->now_ns = dice_one_in(&dice, 4) ? 0 : dice_boundary(&dice);
-		(void)bench_take_all(truth.bench);
-		for (unsigned step = 0; step < 1000; step++) {
-			expect_context("round, step", round, step);
-			truth_step(&truth, &dice, slots);
-			expect_unbroken(schedule_check(&truth.bench->schedule, SLOTS));
-		}
-		bench_free(truth.bench);
-	}
 }
 
 /* For a single far slot the next time is exact, so that the owner wakes only once. */
