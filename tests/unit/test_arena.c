@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the arena has on many CPUs: each keeps to its own slots, memory follows what lives. That each
- * free slot is handed out once, that nobody is refused while one is free, and the counts are the
- * simulation's.
+ * What the arena does for many CPUs: each keeps to its own slots, and memory follows what lives.
+ * That each free slot is handed out once, that nobody is refused while one is free, and the counts
+ * are the simulation's.
  */
 #include "harness.h"
 
