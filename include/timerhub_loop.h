@@ -200,8 +200,8 @@ TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns the time. If you call it right after the wait,
- * timerhub_loop_now() is right in the handlers of sockets.
+ * Reads the loop's clock and returns the time. Call it right after the wait if the handlers of your
+ * sockets use timerhub_loop_now(); otherwise they get the time before the wait.
  *
  * It also makes the deadlines of timeouts exact that were set by a delay. Inside a callback and in
  * a manual loop it reads no clock and returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on

@@ -465,13 +465,13 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Checks a queue, and changes nothing: what each server at `redis` would keep if it failed, whether
- * processes serve the queue, and whether its keys agree with each other. The findings are stored in
- * *ret_report. If some of several servers do not answer, that is reported as a fault, and the
- * others are checked.
+ * Checks a queue without changing it: which data each server at `redis` would lose in a crash,
+ * whether processes serve the queue, and whether its keys agree with each other. The findings are
+ * stored in *ret_report. If some of several servers do not answer, that is reported as a fault,
+ * and the others are checked.
  *
- * Returns 0 even if it has found faults. Returns -ENOENT if there is no such queue, -EINVAL if an
- * argument is wrong, or a network error other than -ETIMEDOUT if no server answers.
+ * Returns 0 even if it has found faults. Returns -ENOENT if there is no such queue, or -EINVAL if
+ * an argument is wrong. If no server answers, it returns a network error, but never -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -296,9 +296,9 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
 
 /*
  * Makes changes like timerhub_store_commit(), but does not wait for them. If it returns 0, there
- * will be one completion with `tag`. The changes, and their keys and data, are copied, but not the
- * tasks that they end. Keep those structs until timerhub_store_completions() has stored the
- * completion, which also frees their key and data. Returns -EAGAIN if 1,024 submits are in flight
+ * will be one completion with `tag`. The changes with their keys and data are copied. If a change
+ * ends a task, keep the task's struct until timerhub_store_completions() has stored the completion,
+ * because that also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in flight
  * or have a completion that nobody has taken.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,

@@ -126,8 +126,8 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/*
-	 * Relaxed is enough: a thread that does not see this yet reads the eventfd once more than
-	 * it must.
+	 * Relaxed is enough: a thread that still sees the old count only reads the eventfd once
+	 * more than necessary.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }

@@ -178,8 +178,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the stores of the cell's thread: what is loaded after `state`,
-		 * `fn` and `count` is as new as these, or newer.
+		 * [cell] acquire, because the cell's thread stores these fields in another order:
+		 * what is loaded after `state`, `fn` and `count` is at least as new as they are.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

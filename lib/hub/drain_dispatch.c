@@ -441,9 +441,9 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
  * Finds the calling thread's cell, the record on the counter board in which it shows what it is
  * doing, or takes a free one. Returns NULL if none is free.
  *
- * The queue remembers the cell, so that the next dispatch need not search. It replaces a cell that
- * it remembers only if the thread has only now got its own, because such a thread may have taken
- * the place of one that has ended.
+ * The queue remembers the cell, so that the next dispatch need not search for it. When another
+ * thread dispatches the queue, the remembered cell stays, unless that thread has just taken a cell
+ * of its own: then it may be the successor of a thread that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)

@@ -76,7 +76,7 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 
-/* Returns true if the descriptor need not be set for `next_ns`, with a hub or without. */
+/* Returns true if the descriptor is already set so that it ends a wait by `next_ns`. */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns

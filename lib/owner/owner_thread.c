@@ -383,7 +383,10 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
-/* Closes what the owner sleeps in. The owner's thread must have ended, or not have been started. */
+/*
+ * Closes the io_uring, eventfd and timerfd in which the owner sleeps. The owner's thread must have
+ * ended, or not have been started.
+ */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)

@@ -65,8 +65,8 @@ struct address {
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
 	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
-	 * Where the last error MOVED or ASK of the cluster pointed; the next connect tries that
-	 * node first. next_port is empty if there was no such error. If `asking` is true, each
+	 * The node that the cluster named in its last MOVED or ASK error. The next connect tries it
+	 * first. next_port is empty if there was no such error. If `asking` is true, each
 	 * command must be sent behind an ASKING, because the slot is still being moved to this
 	 * node, which would refuse the command otherwise.
 	 */

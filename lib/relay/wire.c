@@ -52,9 +52,10 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * Free numbers below 3 are held by unconnected datagram sockets meanwhile. If the program
-	 * writes to one of them by mistake, that only fails, while a TCP socket that is not
-	 * connected yet would end the program by SIGPIPE.
+	 * If descriptors 0 to 2 are closed, unconnected datagram sockets take these numbers until
+	 * the TCP socket has a higher one. A program that then writes to its closed stderr only
+	 * gets an error; if the number was that of a TCP socket which is not connected yet, SIGPIPE
+	 * would kill the program.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

@@ -204,9 +204,10 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Lengthens the WAL by zeros, which are no valid frames, and the -shm as SQLite needs it for such a
- * WAL. A sync of later frames is faster then, and tasks can be ended on a full disk. The caller
- * holds the write lock.
+ * Reserves disk space for later frames: appends zeros to the WAL, and makes the -shm file as large
+ * as SQLite needs it for a WAL of that size. Then tasks can be ended even if the disk fills up, and
+ * syncs are faster. SQLite ignores the zeros, because they are no valid frames. The caller holds
+ * the write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes);
 bool files_have_room(const struct files *files);

@@ -103,7 +103,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* if the boot has no id, the clocks tell whether it is another one */
+	/* without a boot id, a set clock is the only sign that the machine was booted again */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);

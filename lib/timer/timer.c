@@ -101,8 +101,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
 	/*
-	 * Unless ret_handle is NULL, the handle is in a register already, so this probe computes
-	 * nothing.
+	 * The probe costs nothing: the handle was computed a few lines above, so it is still in a
+	 * register, except when ret_handle is NULL.
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
@@ -131,8 +131,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
 		/*
-		 * The owner need not be told if it is going to read the timer early enough anyway:
-		 * at the old deadline or before. Otherwise the slot must be pushed.
+		 * A later deadline needs no message to the owner, because the owner reads the timer
+		 * at the old deadline and finds the new one. Otherwise the slot is pushed onto the
+		 * owner's inbox.
 		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
