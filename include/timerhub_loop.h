@@ -203,9 +203,10 @@ TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
  * Reads the loop's clock and returns the time. Call it right after the wait if the handlers of your
  * sockets use timerhub_loop_now(); otherwise they get the time before the wait.
  *
- * It also makes the deadlines of timeouts exact that were set by a delay. Inside a callback and in
- * a manual loop it reads no clock and returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on
- * a thread that may not use the loop, and in a forked child that has not adopted the loop.
+ * A delay that was given to timerhub_timeout_set() counts from the loop's next reading of the
+ * clock, and this is one. Inside a callback and in a manual loop the call reads no clock and
+ * returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on a thread that may not use the loop,
+ * and in a forked child that has not adopted the loop.
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 

@@ -388,8 +388,8 @@ static int64_t watch_held_us(struct timerhub_store *store)
 }
 
 /*
- * Takes what is due. If nothing is, prepares the descriptor to become readable for whatever happens
- * from now on. Returns as take_once().
+ * Takes what is due. If nothing is due, clears the descriptor, so that it becomes readable at the
+ * next change or when the next task is due. Returns what take_once() would return.
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -413,7 +413,10 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
-	/* with a task that is due but was not to be had, the timer would expire at once */
+	/*
+	 * If a task is due but could not be taken, a timer that is set to its time would expire at
+	 * once, and the caller would look again and again.
+	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;

@@ -127,9 +127,9 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 }
 
 /*
- * Makes a thread that waits in the queue the next leader. If only submits are there, for which
- * nobody waits, the store's thread leads. That is also woken if the WAL has grown so far that it
- * may checkpoint.
+ * Makes a thread that waits in the queue the next leader. If the queue has only submits, for which
+ * no thread waits, the store's own thread is woken to lead. It is also woken if the WAL is long
+ * enough for a checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
