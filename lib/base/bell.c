@@ -30,8 +30,8 @@ static const struct bell_words always = {
 
 /*
  * Writes to an eventfd or reads from it. Returns 0 or a negative errno, which is -EAGAIN if the
- * counter is full already or zero already. If the call with a vector fails, the plain one is tried,
- * because a seccomp filter may allow only that.
+ * counter is already full (for a write) or already zero (for a read). If `vector_call` fails,
+ * `plain_call` is tried, because a seccomp filter may allow only read() and write().
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -126,8 +126,8 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/*
-	 * Relaxed is enough: a thread that does not see this yet reads the eventfd once more than
-	 * it must.
+	 * Relaxed is enough. If another thread does not see the new value in time, it only reads
+	 * the eventfd once more than necessary.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
@@ -136,14 +136,17 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed is enough: if `cleared` is out of date, the eventfd is read in vain. */
+	/*
+	 * Relaxed is enough. If `cleared` is out of date, the eventfd is read once more than
+	 * necessary.
+	 */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * This is stored after the eventfd was read: if this thread is stopped in between, another
-	 * one reads it again. Rings in progress do not count as cleared, because they may write
-	 * later.
+	 * Store `cleared` only after the eventfd was read. If this thread is stopped between the
+	 * two, another thread finds the old value and reads the eventfd again. Rings in progress do
+	 * not count as cleared, because they may still write to the eventfd.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -178,16 +178,16 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the stores of the cell's thread: what is loaded after `state`,
-		 * `fn` and `count` is as new as these, or newer.
+		 * [cell] pairs with the release stores of cell_enter() to cell_end(): what is
+		 * loaded after `state`, `fn` and `count` is as new as these three, or newer.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * This is loaded after `fn`, so that it is the count of that callback, or of a
-		 * later one.
+		 * `count` is loaded after `fn`, so that it belongs to the callback that `fn` names,
+		 * or to a later callback.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
@@ -197,8 +197,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with the stores of the cell's thread: if anything that was loaded is
-		 * newer than `state`, `fn` and `count`, one of these three has changed by now.
+		 * [cell] pairs with the release stores of cell_enter() to cell_end(): if anything
+		 * loaded above is newer than `state`, `fn` and `count`, one of these has changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
