@@ -109,7 +109,7 @@ static inline void cell_leave(struct board_cell *cell)
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
 	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
-	 * this one has ended.
+	 * the present call has ended.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
