@@ -12,7 +12,7 @@
 /* The counts are taken anew after this time at the earliest. */
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
-/* Returns the end of a range, in ns from now. A range begins where the one before it ends. */
+/* Returns the end of a range, in ns from now. Each range begins where the range below it ends. */
 static inline uint64_t ahead_within_ns(unsigned range)
 {
 	static const uint64_t ends_ns[AHEAD_RANGES] = {
@@ -30,7 +30,10 @@ static inline uint64_t ahead_within_ns(unsigned range)
 	return ends_ns[range];
 }
 
-/* Returns the index of the range into which a timer falls that is due at `at_ns`. Overdue is 0. */
+/*
+ * Returns the index of the range that `at_ns`, the time of a timer, falls into. A timer that is
+ * overdue falls into range 0.
+ */
 static inline unsigned ahead_range(uint64_t now_ns, uint64_t at_ns)
 {
 	uint64_t left_ns = at_ns > now_ns ? at_ns - now_ns : 0;

@@ -30,8 +30,8 @@ static const struct bell_words always = {
 
 /*
  * Writes to an eventfd or reads from it. Returns 0 or a negative errno, which is -EAGAIN if the
- * counter is full already or zero already. If the call with a vector fails, the plain one is tried,
- * because a seccomp filter may allow only that.
+ * counter is already full (for a write) or already zero (for a read). If `vector_call` fails,
+ * `plain_call` is tried, because a seccomp filter may allow only read() and write().
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -136,14 +136,17 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed is enough: if `cleared` is out of date, the eventfd is read in vain. */
+	/*
+	 * Relaxed is enough. If `cleared` is out of date, the eventfd is read once more than
+	 * necessary.
+	 */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * This is stored after the eventfd was read: if this thread is stopped in between, another
-	 * one reads it again. Rings in progress do not count as cleared, because they may write
-	 * later.
+	 * Store `cleared` only after the eventfd was read. If this thread is stopped between the
+	 * two, another thread finds the old value and reads the eventfd again. Rings in progress do
+	 * not count as cleared, because they may still write to the eventfd.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

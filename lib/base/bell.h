@@ -24,9 +24,9 @@ struct bell_words {
 void bell_words_init(struct bell_words *words);
 
 /*
- * Opens a bell, an eventfd that does not block and is closed on exec. Returns its descriptor or a
- * negative errno. It also fails if a seccomp filter forbids to ring it, because nobody would notice
- * that later.
+ * Opens a bell, which is an eventfd that does not block and is closed on exec. Returns its
+ * descriptor or a negative errno. It also fails if a seccomp filter does not let this process write
+ * to the eventfd, because nobody would notice that later.
  */
 int bell_open(void);
 

@@ -30,8 +30,8 @@ static inline uint64_t clock_monotonic_ns(void)
 }
 
 /*
- * Returns the time of CLOCK_BOOTTIME. As that clock goes on while the machine is suspended, a
- * timeout that ends meanwhile expires at once afterwards.
+ * Returns the time of CLOCK_BOOTTIME. That clock goes on while the machine is suspended, so a
+ * timeout that ends during the suspend expires as soon as the machine resumes.
  */
 static inline uint64_t clock_boottime_ns(void)
 {

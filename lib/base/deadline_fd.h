@@ -26,9 +26,10 @@ int deadline_fd_create(struct deadline_fd *deadline_fd);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd unreadable for ever, if there is one. Call it right before it is closed: if a
- * child of this process has the timerfd too, epolls that poll it do not forget it, and it would go
- * on waking them. A child must not call it, because the timerfd is its parent's.
+ * Makes the timerfd unreadable for ever, if there is one. Call it right before you close the
+ * timerfd. If a forked child still has the timerfd open, an epoll instance that watches the timerfd
+ * does not forget it, and would wake up again and again. A child must not call this function,
+ * because the timerfd is its parent's.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
@@ -43,9 +44,9 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Waits until the kernel has made the timerfd readable, after a time was set that has passed.
- * Without this nothing fails, but a thread that polls it right now would find nothing and block
- * once more.
+ * Waits until the kernel has made the timerfd readable. Call it after you have set a time that has
+ * already passed. Without the wait nothing fails, but a thread that polls the timerfd right now
+ * could find it unreadable and block once more.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

@@ -23,8 +23,8 @@ struct eventcount {
 static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 {
 	/*
-	 * [eventcount] pairs with the calls that change the number: with this number the caller
-	 * sees all that was written before it was stored.
+	 * [eventcount] pairs with eventcount_set() and eventcount_advance(): a thread that loads a
+	 * number sees all that was written before the number was stored.
 	 */
 	return u32_load_acquire(&eventcount->number);
 }
@@ -33,8 +33,8 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): whoever gets this number sees all that was
-	 * written before.
+	 * [eventcount] pairs with eventcount_number(): a thread that loads this number sees all
+	 * that was written before it was stored.
 	 */
 	u32_store_release(&eventcount->number, number);
 }
@@ -49,8 +49,8 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): whoever gets this number sees all that was
-	 * written before.
+	 * [eventcount] pairs with eventcount_number(): a thread that loads the new number sees all
+	 * that was written before it was stored.
 	 */
 	(void)u32_fetch_add_release(&eventcount->number, 1);
 	eventcount_wake(eventcount, count);

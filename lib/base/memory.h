@@ -38,8 +38,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 /*
  * Replaces memory that is shared with other processes by zeroed private memory at the same address.
- * A forked child calls it, because it must not write to what others read as its parent's. It can be
- * called in a signal handler.
+ * A forked child calls it, because other processes read the shared memory as the parent's, so the
+ * child must not write to it. It can be called in a signal handler.
  */
 void memory_unshare(const struct memory *memory);
 

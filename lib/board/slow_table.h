@@ -68,8 +68,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * [slow-entry] pairs with slow_table_replace(): what is loaded next is as new as
-		 * this gate, or newer.
+		 * [slow-entry] pairs with slow_table_replace(): what is loaded after this gate is
+		 * as new as the gate, or newer.
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 

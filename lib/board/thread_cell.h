@@ -109,7 +109,7 @@ static inline void cell_leave(struct board_cell *cell)
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
 	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
-	 * this one has ended.
+	 * the present call has ended.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -186,8 +186,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * This is loaded after `fn`, so that it is the count of that callback, or of a
-		 * later one.
+		 * `count` is loaded after `fn`, so that it belongs to the callback that `fn` names,
+		 * or to a later callback.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
@@ -197,8 +197,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with the stores of the cell's thread: if anything that was loaded is
-		 * newer than `state`, `fn` and `count`, one of these three has changed by now.
+		 * [cell] pairs with the release stores of cell_enter() to cell_end(): if anything
+		 * loaded above is newer than `state`, `fn` and `count`, one of these has changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
