@@ -76,7 +76,7 @@ struct timerhub_store {
 	bool has_turn;     /* it holds the lock by which writers queue */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
-	/* The queue of changes that wait for the leader, and the statistics. The lock protects both. */
+	/* The queue of changes that wait for the leader, and the statistics, under one lock. */
 	struct {
 		struct lock lock;
 		struct work *first, **last;
