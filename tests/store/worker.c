@@ -2,7 +2,8 @@
 /*
  * One of the processes of model_test.py and power_test.py, which makes calls by a seed and keeps a
  * book of them: a line before each change with what is wanted, and one after it with the result.
- * Each line is one write(2), so the book is right to the last line, whenever the process is killed.
+ * Each line is one write(2), so the book is right to the last whole line, whenever the process is
+ * killed.
  *
  * Usage: worker DATABASE BOOK NAME SEED MILLISECONDS, or, to end all tasks, 0 milliseconds.
  */
