@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(), for CLOCK_REALTIME alone
- * but for monotonic_clock_stop().
+ * Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(), for CLOCK_REALTIME alone.
  */
 #include "wall_clock.h"
 
@@ -24,8 +23,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 int __wrap_close(int fd);
 
 static _Atomic uint64_t ahead;
-static _Atomic uint64_t stopped_ns; /* where the monotonic clock stands; 0: it goes */
-static atomic_int timerfd = -1;     /* timerfd that was opened last on the wall clock */
+static atomic_int timerfd = -1; /* timerfd that was opened last on the wall clock */
 /* and no timerfd_settime() has told */
 static atomic_bool was_set;
 
@@ -52,20 +50,10 @@ void wall_clock_set(uint64_t ahead_ns)
 		(void)__real_timerfd_settime(fd, 0, &at_once, NULL);
 }
 
-void monotonic_clock_stop(void)
-{
-	struct timespec now;
-
-	(void)__real_clock_gettime(CLOCK_MONOTONIC, &now);
-	atomic_store(&stopped_ns, ns_of(&now));
-}
-
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
 	int result = __real_clock_gettime(id, ts);
 
-	if (result == 0 && id == CLOCK_MONOTONIC && atomic_load(&stopped_ns) > 0)
-		*ts = time_of(atomic_load(&stopped_ns));
 	if (result == 0 && id == CLOCK_REALTIME)
 		*ts = time_of(ns_of(ts) + atomic_load(&ahead));
 	return result;

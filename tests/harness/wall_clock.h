@@ -14,7 +14,4 @@
  */
 void wall_clock_set(uint64_t ahead_ns);
 
-/* From now on the monotonic clock shows the time of this call, so that no timeout ends. */
-void monotonic_clock_stop(void);
-
 #endif

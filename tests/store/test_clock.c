@@ -12,7 +12,6 @@
 
 #include "fixture.h"
 #include <harness.h>
-#include <process_usage.h>
 #include <wall_clock.h>
 
 STORE_TEST(lease_is_a_length_whatever_the_clock_says, 60)
@@ -136,32 +135,6 @@ STORE_TEST(leases_of_an_earlier_boot_are_void, 60)
 	task = take_one();
 	expect_eq(task.attempts, 2);
 	expect_eq(timerhub_store_done(store, &task), 0);
-}
-
-/*
- * The store's thread makes both, and restarts the WAL as one more work in the same queue. No
- * timeout ends, so a submit that waits until that of a restart is over never completes.
- */
-STORE_TEST(submits_go_before_checkpoints, 120)
-{
-	static char data[20000];
-	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
-		                                .data = data,
-		                                .data_len = sizeof(data),
-		                                .when_ns = TIMERHUB_NEVER };
-	struct timerhub_store_completion completion;
-	int fd = timerhub_store_completion_fd(store);
-
-	monotonic_clock_stop();
-	for (unsigned burst = 0; burst < 10; burst++) {
-		for (unsigned i = 0; i < 150; i++) /* more than the WAL should have */
-			expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
-		for (unsigned i = 0; i < 150; i++) {
-			while (timerhub_store_completions(store, &completion, 1) == 0)
-				expect(fd_readable_within(fd, ARRIVES));
-			expect_eq(completion.result, 0);
-		}
-	}
 }
 
 static bool proc_is_missing;

@@ -13,9 +13,12 @@
 
 #include "fixture.h"
 #include <harness.h>
+#include <process_usage.h>
 
 static atomic_bool is_full, is_dead, is_folder_synced;
 static atomic_ulong free_bytes = UINT32_MAX;
+
+static void (*on_sync)(void);
 
 int fdatasync(int fd)
 {
@@ -23,6 +26,8 @@ int fdatasync(int fd)
 
 	if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode))
 		is_folder_synced = true;
+	if (on_sync)
+		on_sync();
 	if (is_dead) {
 		errno = EIO;
 		return -1;
@@ -274,4 +279,53 @@ STORE_TEST(open_syncs_the_folder_of_a_new_wal, 60)
 	store = fixture_open(NULL);
 	expect(is_folder_synced);
 	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+}
+
+/* ---- what the store's thread does first ---- */
+
+#define MANY_PUTS 60
+
+static bool has_more, is_held_up;
+
+/*
+ * While the store's thread syncs MANY_PUTS, which make the WAL long enough for a checkpoint, one
+ * more put is submitted. The next sync must be that of this put, and not that of a checkpoint.
+ */
+static void submit_one_more(void)
+{
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT, .when_ns = HOUR };
+
+	int64_t puts = sql_number("SELECT count(*) FROM timerhub_tasks");
+
+	if (puts > MANY_PUTS)
+		on_sync = NULL;
+	if (puts != MANY_PUTS)
+		return;
+	is_held_up |= has_more;
+	if (!has_more)
+		expect_eq(timerhub_store_submit(store, &change, 1, 2), 0);
+	has_more = true;
+}
+
+STORE_TEST(submits_go_before_checkpoints, 60)
+{
+	static char data[20000];
+	static struct timerhub_store_change changes[MANY_PUTS];
+	struct timerhub_store_completion completion;
+	int fd = timerhub_store_completion_fd(store);
+
+	for (unsigned i = 0; i < MANY_PUTS; i++)
+		changes[i] = (struct timerhub_store_change){ .op = TIMERHUB_STORE_PUT,
+			                                     .data = data,
+			                                     .data_len = sizeof(data),
+			                                     .when_ns = HOUR };
+	on_sync = submit_one_more;
+	expect_eq(timerhub_store_submit(store, changes, MANY_PUTS, 1), 0);
+	for (unsigned tag = 1; tag <= 2; tag++) {
+		while (timerhub_store_completions(store, &completion, 1) == 0)
+			expect(fd_readable_within(fd, ARRIVES));
+		expect_eq(completion.tag, tag);
+		expect_eq(completion.result, 0);
+	}
+	expect(!is_held_up);
 }
