@@ -22,6 +22,16 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 /* Creates the timerfd. Returns 0 or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
+/*
+ * Tells whether a timerfd that is set to `set_ns` need not be set again to end a sleep by
+ * `until_ns`. It may end the sleep too early, because one needless wake-up costs less than a system
+ * call each time the deadline moves.
+ */
+static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	return set_ns > now_ns && set_ns <= until_ns;
+}
+
 /* Closes the timerfd, if there is one. */
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 

@@ -65,14 +65,10 @@ void wake_drop_timers(const struct wake *wake);
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
-/*
- * Returns true if the timerfd of a loop without a hub need not be set for `next_ns`. That is also
- * so if it is set to an earlier time, because one needless wake-up costs less than a system call
- * for each move.
- */
+/* Returns true if the timerfd of a loop without a hub need not be set for `next_ns`. */
 static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	return wake->deadline_fd.fd < 0 || (next_ns >= wake->set_ns && wake->set_ns > now_ns &&
+	return wake->deadline_fd.fd < 0 || (deadline_fd_ends_by(wake->set_ns, next_ns, now_ns) &&
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 

@@ -54,11 +54,8 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 {
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
-	/*
-	 * A timer that expires too early is left so, because it costs only one wake-up. The timeout
-	 * of each request is later than that of the request before, so most sleeps set no timer.
-	 */
-	bool is_set = sleeper->set_ns > now_ns && sleeper->set_ns <= until_ns;
+	/* A request's timeout is later than those before it, so most sleeps set no timer. */
+	bool is_set = deadline_fd_ends_by(sleeper->set_ns, until_ns, now_ns);
 
 	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };
 	fds[count + 1] = (struct pollfd){ .fd = sleeper->deadline.fd, .events = POLLIN };
