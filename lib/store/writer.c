@@ -290,8 +290,10 @@ static int sync_wal(struct timerhub_store *store)
 		return -EIO;
 	}
 	took_ns = clock_monotonic_ns() - began_ns;
-	store_count(store, &store->shared.counts.syncs, 1);
-	store_count(store, &store->shared.counts.sync_ns[histogram_bucket(took_ns)], 1);
+	lock_take(&store->shared.lock);
+	store->shared.counts.syncs++;
+	store->shared.counts.sync_ns[histogram_bucket(took_ns)]++;
+	lock_give(&store->shared.lock);
 	return 0;
 }
 
