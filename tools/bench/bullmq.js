@@ -32,7 +32,7 @@ async function putAll(delay) {
 async function putMany() {
 	const opts = { delay: hour, removeOnComplete: true };
 	for (let i = 0; i < count; i += many) {
-		await queue.addBulk(Array.from({ length: many }, () => (
+		await queue.addBulk(Array.from({ length: Math.min(many, count - i) }, () => (
 			{ name: 'task', data: { due: Date.now() + hour }, opts })));
 	}
 }

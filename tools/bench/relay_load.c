@@ -92,10 +92,12 @@ static void end(pthread_t *ids)
 
 static void put_many(struct timerhub_relay_change *changes)
 {
-	for (unsigned i = 0; i < count; i += threads) {
-		int done = timerhub_relay_put_many(relay, changes, threads);
+	for (unsigned put = 0; put < count;) {
+		int done = timerhub_relay_put_many(relay, changes,
+		                                   count - put < threads ? count - put : threads);
 
-		must(done == (int)threads ? 0 : done < 0 ? done : changes[0].result, "put_many");
+		must(done > 0 ? 0 : done < 0 ? done : changes[0].result, "put_many");
+		put += (unsigned)done;
 	}
 }
 
