@@ -178,8 +178,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] acquire, because the cell's thread stores these fields in another order:
-		 * what is loaded after `state`, `fn` and `count` is at least as new as they are.
+		 * [cell] pairs with the release stores of cell_enter() to cell_end(): what is
+		 * loaded after `state`, `fn` and `count` is at least as new as they are.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

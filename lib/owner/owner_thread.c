@@ -384,8 +384,8 @@ static int owner_open_sleeper(struct owner *owner)
 }
 
 /*
- * Closes the io_uring, eventfd and timerfd in which the owner sleeps. The owner's thread must have
- * ended, or not have been started.
+ * Closes the sleeper, in which the owner waits, and the timerfd that ends its sleeps. The owner's
+ * thread must have ended, or not have been started.
  */
 static void owner_close_sleep(struct owner *owner)
 {

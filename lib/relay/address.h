@@ -66,9 +66,9 @@ struct address {
 	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
 	 * The node that the cluster named in its last MOVED or ASK error. The next connect tries it
-	 * first. next_port is empty if there was no such error. If `asking` is true, each
-	 * command must be sent behind an ASKING, because the slot is still being moved to this
-	 * node, which would refuse the command otherwise.
+	 * first. next_port is empty if there was no such error. If `asking` is true, each command
+	 * must be sent behind an ASKING, because the slot is still being moved to this node, which
+	 * would refuse the command otherwise.
 	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];

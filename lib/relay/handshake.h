@@ -18,10 +18,10 @@ struct handshake {
 
 /*
  * Connects to the server of an address. If the address lists Sentinels or nodes of a cluster, it
- * asks them for the master and connects to that.
- * Stores the address of the connected server in *ret_server, unless that is NULL. Returns 0, a
- * network error, -EROFS if the server is a replica or no master is known, -EOPNOTSUPP if it is
- * older than 7.0 or not of the kind that the address says, or the errno of an error reply.
+ * asks them for the master and connects to that. Stores the address of the connected server in
+ * *ret_server, unless that is NULL. Returns 0, a network error, -EROFS if the server is a replica
+ * or no master is known, -EOPNOTSUPP if it is older than 7.0 or not of the kind that the address
+ * says, or the errno of an error reply.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In virtual time: what a slot that is alone costs at every edge of the levels and up to 2^62, many
- * slots in one bucket, and the schedule's memory. Random slots are the simulation's.
+ * The schedule in virtual time. The tests ask what a slot that is alone costs at every edge of the
+ * levels and up to 2^62, what many slots in one bucket do, and how much memory the schedule has.
+ * There are no random slots here, because the simulation schedules those.
  */
 #include "harness.h"
 
