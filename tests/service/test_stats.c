@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters that unit/hub_model does not cover, in virtual time where they are exact. */
+/* The counters of a hub, in virtual time where they are exact. */
 #include "rig.h"
 
 #include <string.h>
