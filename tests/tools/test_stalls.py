@@ -275,6 +275,29 @@ class Lives(unittest.TestCase):
                                if len(watch.lines) == 4 else None)
             self.assertEqual(names, ["callback_blocks"] * 4)
 
+    def test_clocks_of_another_time_namespace(self):
+        """The process's clock is ahead of the tool's, or behind, by half the time since boot."""
+        half_s = int(time.monotonic() / 2)
+        for seconds in (half_s, -half_s):
+            # The inner command is there because a process enters its new namespace at exec(2).
+            before = ["unshare", "-T", "--monotonic", str(seconds), "--boottime", str(seconds)]
+            if subprocess.run([*before, "true"], capture_output=True, check=False).returncode:
+                self.skipTest("no time namespace may be made here")
+            with self.subTest(seconds=seconds):
+                began = time.monotonic()
+                with Watched("places", before=before) as program, Watch(program.pid) as watch:
+                    program.stall(f"callback_blocks {STALL_MS} queue", lambda: watch.lines)
+                    eventually(lambda: len(watch.lines) == 2)
+                    told = subprocess.run([TOP, "-1", "-j", str(program.pid)], check=True,
+                                          capture_output=True, text=True, timeout=60)
+                    most_ns = (time.monotonic() - began) * 10**9
+                    open_ns = json.loads(told.stdout)["hubs"][0]["open_ns"]
+                    self.assertGreater(open_ns, 0)
+                    self.assertLess(open_ns, most_ns)
+                    for line in watch.lines:
+                        self.assertLess(line["for_ns"], most_ns)
+                        self.assertEqual(line["thread"]["function"], "callback_blocks")
+
     def test_hubs_that_come_and_go(self):
         with Watched() as watched:
             watched.do(f"hub m {OBSERVABLE} 10")

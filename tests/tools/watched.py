@@ -13,9 +13,11 @@ class Watched:
 
     program = None
 
-    def __init__(self, *places, fds=()):
-        self.process = subprocess.Popen([self.program, *places], text=True, bufsize=1, pass_fds=fds,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, *places, fds=(), before=()):
+        """`before` is a command that runs the program in its own place."""
+        self.process = subprocess.Popen([*before, self.program, *places], text=True, bufsize=1,
+                                        pass_fds=fds, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
         self.pid, self.children = self.process.pid, []
         assert not places or self.answer() == "ready"
 

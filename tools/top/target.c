@@ -111,7 +111,52 @@ uint64_t hub_clock_ns(const struct hub *hub)
 
 	if (hub->about.manual != 0 || hub->about.clock >= sizeof(clocks) / sizeof(clocks[0]))
 		return 0;
-	return clock_read_ns(clocks[hub->about.clock]);
+	return clock_read_ns(clocks[hub->about.clock]) + hub->ahead_ns;
+}
+
+/*
+ * Stores what the kernel adds to CLOCK_MONOTONIC and CLOCK_BOOTTIME in the time namespace of a
+ * process. Returns false if that is not known, because /proc tells it of the namespace in which the
+ * children of the process will be, and that is another one.
+ */
+static bool namespace_adds(int proc, const char *own, uint64_t ret_ns[2])
+{
+	char children[64] = "", offsets[256];
+	long long s[2], ns[2];
+
+	if (readlinkat(proc, "ns/time_for_children", children, sizeof(children) - 1) < 0 ||
+	    strcmp(own, children) != 0 ||
+	    !proc_read(proc, "timens_offsets", offsets, sizeof(offsets)) ||
+	    sscanf(offsets, "monotonic %lld %lld boottime %lld %lld", &s[0], &ns[0], &s[1],
+	           &ns[1]) != 4)
+		return false;
+	for (unsigned i = 0; i < 2; i++) /* an offset can be negative, so the sum wraps around */
+		ret_ns[i] = (uint64_t)s[i] * NS_PER_S + (uint64_t)ns[i];
+	return true;
+}
+
+/*
+ * Stores how far the clocks of a process are ahead of the tool's. They differ only if the two are
+ * in different time namespaces. Returns false if the kernel does not tell.
+ */
+static bool clocks_ahead(int proc, uint64_t ret_ns[2])
+{
+	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char own[64] = "", other[64] = "";
+	uint64_t own_ns[2] = { 0 };
+	bool known;
+
+	ret_ns[0] = ret_ns[1] = 0;
+	/* Before Linux 5.6 there are no such links, as there is one namespace. */
+	known = readlinkat(self, "ns/time", own, sizeof(own) - 1) < 0 ||
+	        readlinkat(proc, "ns/time", other, sizeof(other) - 1) < 0 ||
+	        strcmp(own, other) == 0 ||
+	        (namespace_adds(self, own, own_ns) && namespace_adds(proc, other, ret_ns));
+	for (unsigned i = 0; i < 2; i++)
+		ret_ns[i] -= own_ns[i];
+	if (self >= 0)
+		(void)close(self);
+	return known;
 }
 
 static void hub_forget(struct hub *hub)
@@ -187,6 +232,9 @@ static const char *target_add(struct target *target, int fd, int number, uint32_
 	hub.board = map;
 	hub.inode = stat.st_ino;
 	hub.device = stat.st_dev;
+	hub.about.opened_ns -= target->ahead_ns[0];     /* a time of CLOCK_MONOTONIC */
+	if (hub.about.clock <= TIMERHUB_CLOCK_BOOTTIME) /* namespaces share the wall clock */
+		hub.ahead_ns = target->ahead_ns[hub.about.clock];
 	if (u32_load_acquire(&hub.board->header.state) != BOARD_OPEN) {
 		hub_forget(&hub);
 		return NULL;
@@ -258,6 +306,8 @@ static int find_hubs(struct target *target)
 			target->hubs[target->hub_count++] = target->hubs[i];
 		else
 			hub_forget(&target->hubs[i]);
+	if (!clocks_ahead(target->proc, target->ahead_ns))
+		return refuse_living(target, "is in a time namespace of unknown clocks", "");
 	folder = proc_folder(target->proc, "fd");
 	if (!folder) {
 		int error = errno;

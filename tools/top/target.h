@@ -24,10 +24,11 @@
 /* A hub of the watched process, or a loop. */
 struct hub {
 	const struct board *board;
-	struct board_header about; /* checked copy of the board's header, with printable texts */
+	struct board_header about; /* checked copy of the header: printable, times by our clock */
 	int fd;                    /* number of the board's descriptor in the watched process */
 	ino_t inode;
 	dev_t device;
+	uint64_t ahead_ns; /* how far its clock is ahead of the tool's, in another time namespace */
 };
 
 static inline bool is_loop(const struct board_header *about)
@@ -42,7 +43,8 @@ struct target {
 	pid_t pid;
 	int proc; /* descriptor of /proc/PID, never of a later process with this PID */
 	char command[BOARD_TEXT_BYTES];
-	uint64_t found_ns; /* time of the last search for new hubs */
+	uint64_t ahead_ns[2]; /* how far its CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of ours */
+	uint64_t found_ns;    /* time of the last search for new hubs */
 	unsigned hub_count;
 	struct hub hubs[TARGET_HUBS_MAX]; /* hubs in the order in which they were opened */
 	char refusal[TARGET_TEXT_BYTES];  /* reason why no hub can be watched, as a message */
