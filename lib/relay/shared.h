@@ -63,8 +63,10 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * The event loop has just got its descriptor, or its last take has found no task, so the
-	 * library may read one task in advance.
+	 * True if the library may read one task in advance for an event loop: after the loop has
+	 * got the descriptor, and after each of its takes that has returned no task. It is false
+	 * after a take that has returned a task, because the next task would have to wait until the
+	 * loop has handled that one.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
@@ -88,7 +90,8 @@ void shared_show_prefetched(struct shared *shared);
 void shared_wake_takers(struct shared *shared);
 
 /*
- * Tells the daemon that a server has answered (0) or failed, if this relay is the daemon's. Called
+ * Calls the callback by which the daemon timerhub-relay learns that a server has answered (0) or
+ * failed (a negative errno). Other programs have no such callback, and then nothing happens. Called
  * without the relay's lock.
  */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);

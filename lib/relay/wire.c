@@ -32,7 +32,10 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
-	/* The reply to an ASKING was skipped, and the next one is that to the command behind it. */
+	/*
+	 * True if the last reply was that to an ASKING, which is skipped, so that the next reply is
+	 * that to the command. Used only if each command is sent behind an ASKING.
+	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
