@@ -32,7 +32,7 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks the signals of thread_held_signals() in the calling thread until it calls
+ * Blocks the signals that thread_held_signals() returns, in the calling thread, until it calls
  * thread_release_signals(). Signals that were blocked before stay blocked, because one of them may
  * be pending, and would be delivered if it were unblocked.
  */

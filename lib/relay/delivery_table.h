@@ -102,8 +102,8 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Removes the last delivery of a server that no caller has taken, and returns it, or NULL if there
- * is none. The caller of this function frees it.
+ * Of a server's deliveries that no caller has taken, removes the last one and returns it, or NULL
+ * if there is none. The caller of this function frees it.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 

@@ -391,8 +391,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 /* ---- functions and queue ---- */
 
 /*
- * Finds out which version the functions have whose names begin with "timerhub" and `own`. Stores
- * the version in *ret_version, or 0 if there are no such functions.
+ * Finds out the version of the functions whose names begin with "timerhub" and `own`. Stores the
+ * version in *ret_version, or 0 if there are no such functions.
  */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)

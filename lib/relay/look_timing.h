@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 /*
- * Is added to the time of a poll, because one that is too early moves nothing and must be repeated.
+ * This much is added to the time of a poll, because a poll that is too early moves nothing and must
+ * be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 

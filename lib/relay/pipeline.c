@@ -23,8 +23,9 @@
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many tasks one reply to a recovery lists. If the reply is lost, the number is divided by
- * RECOVER_LESS, because it may have been too large for the network.
+ * How many deliveries Redis is asked for at a time after some were lost with a connection. If the
+ * reply is lost too, the number is divided by RECOVER_LESS, because the reply may have been too
+ * large for the network.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
@@ -148,8 +149,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Asks for fewer tasks the next time that lost deliveries are listed, because the reply that did
- * not come may have been too large for this network.
+ * Makes the next request for lost deliveries ask for fewer of them, because the reply that did not
+ * come may have been too large for this network.
  */
 static void recover_less(struct pipeline *pipeline)
 {
@@ -158,7 +159,10 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
-/* Tells callers that wait for a read of a ready task that its reply has come, or is lost. */
+/*
+ * Wakes the callers that wait for the reply to a REQUEST_READ, because the reply has come or is
+ * lost.
+ */
 static void end_read(struct pipeline *pipeline)
 {
 	struct shared *shared = pipeline->client->shared;
@@ -408,8 +412,8 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 /* ---- answers ---- */
 
 /*
- * Reads the reply to a WAIT. If enough replicas have all that was answered before it, the requests
- * that waited for them are finished.
+ * Reads the reply to a WAIT, which says how many replicas have all earlier changes. If enough
+ * replicas have them, the requests that waited for that are finished.
  */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {

@@ -37,8 +37,9 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if a lost connection may have carried deliveries to this process. They are listed
-	 * again (XREADGROUP with an id) before new ones are read.
+	 * True if Redis may have delivered tasks to this consumer that have not arrived, for
+	 * example on a lost connection. Redis is asked for them once more (by XREADGROUP with an
+	 * id) before new deliveries are read.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */

@@ -25,9 +25,9 @@
  */
 #define WAIT_MS 20u
 /*
- * A delivery is confirmed by Redis before it is handed out if it is older than two round trips and
- * this time. A long lease does not change that, because the lease may have been made shorter since
- * the connect.
+ * If a delivery is older than this time plus two round trips, Redis is asked whether its lease
+ * still holds before it is handed out. This is so even if the lease is much longer, because the
+ * lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 

@@ -118,7 +118,7 @@ struct reads {
 
 /*
  * What this relay knows as a client of one server. After the open, only the shard's thread writes
- * it.
+ * it, except that callers of timerhub_relay_take() write `reads` too.
  */
 struct client {
 	struct shared *shared;
@@ -211,8 +211,9 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns what a caller gets for `result`, the code in the reply. If the request was sent twice, a
- * refusal may be due to the first sending's success, so it becomes -ETIMEDOUT.
+ * Returns the result for the caller, given the code in the reply. If the request was sent twice, a
+ * refusal may mean that the first sending has succeeded. Then the result is -ETIMEDOUT, or 0 for a
+ * put whose id the library has made, because nobody else puts that id.
  */
 int request_result(const struct request *request, int result);
 

@@ -22,7 +22,7 @@
  */
 struct watcher {
 	/*
-	 * Called with 0 after a poll of the queue, or with the errno if the server cannot be
+	 * Called with 0 after a poll of the queue, or with a negative errno if the server cannot be
 	 * reached or refuses the relay.
 	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
@@ -52,8 +52,8 @@ struct shared {
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
 	/*
-	 * timerhub_relay_open() waits on it. It is advanced whenever the connection to a server was
-	 * made or has failed.
+	 * The eventcount on which timerhub_relay_open() waits. It is advanced whenever the
+	 * connection to a server was made or has failed.
 	 */
 	struct eventcount tries;
 	uint64_t hold_ns;       /* how long a put may wait for the reply to a put in flight */
@@ -71,8 +71,8 @@ struct shared {
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * Until when reads for callers of take may still go on; UINT64_MAX if the relay was neither
-	 * stopped nor closed.
+	 * The time until which threads in timerhub_relay_take() may still wait for a server;
+	 * UINT64_MAX if the relay was neither stopped nor closed.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
