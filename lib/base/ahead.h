@@ -12,7 +12,11 @@
 /* The counts are taken anew after this time at the earliest. */
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
-/* Returns the end of a range, in ns from now. Each range begins where the range below it ends. */
+/*
+ * Timers are counted by the range of time in which they are due. Returns the end of range number
+ * `range`, in ns from now. Range 0 begins now, and each further range begins where the range before
+ * it ends.
+ */
 static inline uint64_t ahead_within_ns(unsigned range)
 {
 	static const uint64_t ends_ns[AHEAD_RANGES] = {

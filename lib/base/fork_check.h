@@ -25,8 +25,9 @@ struct fork_check {
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Tells by getpid() whether this process is a forked child, in case the page is zero. Returns 0, or
- * -EOWNERDEAD in a child.
+ * Finds out by getpid() whether this process is a forked child. It is called when *is_opener is 0.
+ * The kernel sets *is_opener to 0 in a child, but where the kernel cannot do that, *is_opener is
+ * always 0. Returns 0, or -EOWNERDEAD in a child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
@@ -40,8 +41,8 @@ static inline int fork_check_result(const struct fork_check *fork_check)
 }
 
 /*
- * Tells whether this process may use what was opened, because it is the opener and not a forked
- * child.
+ * Returns true if this process may use the object (a hub, for example) that this fork_check is part
+ * of. A forked child may not use the objects of its parent.
  */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
@@ -54,7 +55,7 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
  */
 void fork_check_renew(struct fork_check *fork_check);
 
-/* Unmaps the page, if there is one. */
+/* Unmaps the page that fork_check_open() has mapped, if there is one. */
 void fork_check_close(struct fork_check *fork_check);
 
 #endif

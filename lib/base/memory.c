@@ -102,8 +102,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory)
 {
 	/*
-	 * An error of this call is ignored. The child then goes on counting in memory that its
-	 * parent has too, and only numbers are wrong.
+	 * If this call fails, the child still shares the memory with its parent, and both count in
+	 * it. The only harm is that the counts are wrong, so the error is ignored.
 	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

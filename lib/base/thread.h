@@ -32,9 +32,9 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks in the calling thread what the library's own threads block, until thread_release_signals()
- * is called. Signals that the thread blocks already stay blocked, because one may be pending for
- * the program.
+ * Blocks the signals that thread_held_signals() returns, in the calling thread, until it calls
+ * thread_release_signals(). Signals that were blocked before stay blocked, because one of them may
+ * be pending, and would be delivered if it were unblocked.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {

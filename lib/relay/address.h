@@ -58,8 +58,9 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * Nodes of the cluster that the user gave in the address. They are asked which node is the
-	 * master. Empty if the server is not in a cluster, or is a node that was already chosen.
+	 * The nodes of the cluster that the user has given, as "host:port+host:port". Each of them
+	 * can tell which node is the master of the queue's slot. The list is empty if this is the
+	 * address of a single server or of a single node.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */

@@ -147,8 +147,9 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Finds out whether no relay listens for the wake-up messages that puts publish. Stores false if
- * the user has no right to ask.
+ * Asks Redis whether any process has subscribed to the queue's channel for wake-up messages. If
+ * none has, tasks become late, and *ret_unheard is true. It is false if a process has subscribed,
+ * or if the user has no right to ask.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
@@ -302,8 +303,9 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 }
 
 /*
- * Adds one server's report to that of the queue. A queue is only as durable as its least durable
- * server, so the lower value counts there.
+ * Merges the report of one server into that of the whole queue. The members `keeps`, `replicas` and
+ * `replicas_min` get the lowest value of all servers, because a queue is only as durable as its
+ * least durable server.
  */
 static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {

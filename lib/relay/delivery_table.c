@@ -74,11 +74,11 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns a local time that is not later than the beginning of an entry's lease. A read that blocks
- * may have been sent long before, so this is the time at which the entry was added, which its id
- * tells. That cannot be right if Redis's clock was set, or if the entry is older than the read,
- * because a recovery lists old entries and begins their leases anew. Then it is the time at which
- * the read was sent.
+ * Returns the earliest local time at which the lease of a stream entry can have begun. If the entry
+ * was added while the read was blocked, its lease began at that time, which is part of the entry's
+ * id. If the entry was in the stream already, its lease began after the read was sent, so the
+ * result is when the read was sent. The result is the same if the time in the id lies in the
+ * future, because then Redis's clock was set.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -92,9 +92,10 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 }
 
 /*
- * Reads the field `every` of a periodic task: its interval in microseconds, and perhaps an @ and
- * the time of its period, if the task is due at another time than that. Then computes how many
- * periods have passed, on Redis's clock.
+ * Reads a periodic task's field `every`, and adds to one->periods how many periods have passed on
+ * Redis's clock. The field has the interval in microseconds. A period begins when the task is due.
+ * After a retry the task is due later, so the field then also has an @ and the time at which the
+ * period began.
  */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {

@@ -94,15 +94,16 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Offers those deliveries of a server again whose lease Redis did not confirm, and which were set
- * aside until `now_ns` or earlier. They come before all others. Returns when to call it again, or
- * UINT64_MAX if none is left.
+ * Lets callers take the deliveries of one server that were set aside because Redis did not confirm
+ * their leases. They come before all other deliveries. Does nothing until the one that was set
+ * aside last may be offered again. Returns when to call this function again, or UINT64_MAX if none
+ * is set aside any more.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Removes the last delivery of a server that no caller has taken, and returns it, or NULL if there
- * is none. The caller of this function frees it.
+ * Of a server's deliveries that no caller has taken, removes the last one and returns it, or NULL
+ * if there is none. The caller of this function frees it.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 

@@ -225,10 +225,10 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 }
 
 /*
- * Asks one Sentinel after the other for the master, and connects to it. A Sentinel whose
+ * Asks one Sentinel after the other for the master, and connects to that master. A Sentinel whose
  * configuration is older than one already seen is not believed, because it may be cut off together
- * with an old master. If a master refuses the user or is of a wrong kind, that error is returned at
- * once, otherwise the last one.
+ * with an old master. If a master refuses the user or is of a wrong kind, this error is returned at
+ * once. Otherwise, if no Sentinel leads to a connection, the error of the last attempt is returned.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -312,9 +312,10 @@ static bool is_same_server(const struct address *a, const struct address *b)
 
 /*
  * Asks one node of the list after the other which node is the master of the queue's slot, and
- * connects to it. If that fails, it is not tried again just because another node names the same
- * master. If a master refuses the user or is of a wrong kind, that error is returned at once,
- * otherwise the last one.
+ * connects to that master. If the connect fails, the next node is asked, but the same master is not
+ * tried twice in a row. If a master refuses the user or is of a wrong kind, this error is returned
+ * at once. If all nodes fail, the result is the error of the last connect, or that of the last node
+ * if no node has named a master.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, uint64_t timeout_ns)
@@ -324,7 +325,10 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	const char *text = list;
 	int result = -EHOSTUNREACH, why = 0;
 
-	/* Read from a copy, because each answer changes address->learned, which `nodes` may be. */
+	/*
+	 * Read from a copy, because `nodes` may point to address->learned, which each answer
+	 * changes.
+	 */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
 	while (text) {
 		struct address node;
@@ -387,8 +391,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 /* ---- functions and queue ---- */
 
 /*
- * Stores the version of the functions whose names begin with "timerhub" and `own` in *ret_version,
- * or 0 if there are none.
+ * Finds out the version of the functions whose names begin with "timerhub" and `own`. Stores the
+ * version in *ret_version, or 0 if there are no such functions.
  */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)
@@ -418,7 +422,10 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return ask_version(wire, FUNCTIONS_OWN, ret_version, timeout_ns);
 }
 
-/* Loads the functions under names that begin with "timerhub" and `own`, such as timerhub4_put. */
+/*
+ * Loads the functions of timerhub.lua into the server. Their names begin with "timerhub" and `own`:
+ * if `own` is "4", one of them is timerhub4_put.
+ */
 static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
@@ -447,11 +454,13 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Clients of version 3 call the functions with plain names, and refuse any other version
-	 * there. So that one is replaced only if `replaces` is set.
+	 * Plain names are names without a version, such as timerhub_put. If those on the server are
+	 * of version 3, replace them only if `replaces` is set, because clients of version 3 call
+	 * them and refuse any other version.
 	 *
-	 * The plain names are loaded first, because who finds the functions of this version loads
-	 * nothing more, also if the client that loaded them has died since.
+	 * Load the plain names first. A client that finds the names of this version loads nothing
+	 * more, so the plain names must be there by then, even if the client that loaded them has
+	 * died in between.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -36,16 +36,17 @@ int handshake_read_master(const struct reply *reply, struct address *server);
 uint64_t handshake_read_epoch(const struct reply *reply);
 
 /*
- * Stores the version of the functions that this library calls in *ret_version, or 0 if the server
- * does not have them.
+ * Finds out whether the server has the Redis functions that this library calls. Stores their
+ * version in *ret_version, or 0 if the server does not have them.
  */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the functions of this version if the server lacks them, and also those with plain names,
- * which programs in other languages call. Functions of other versions stay loaded, because their
- * clients may still use them. If `replaces` is true, older functions with plain names are replaced
- * in any case.
+ * Loads the functions of this version if the server lacks them. They get names with the version
+ * (timerhub4_put), which this library calls, and plain names (timerhub_put), which programs in
+ * other languages call. Older versions keep their names with a version, because their clients may
+ * still use them, but lose the plain names. Version 3 keeps its plain names unless `replaces` is
+ * true, because its clients call only those.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

@@ -26,8 +26,9 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
- * Begins a call of a function in Redis, under the name that it has in this version of the library.
- * `parts` names the keys, with blanks between them. The caller then adds `arguments` arguments.
+ * Begins an FCALL of a function of timerhub.lua, by its name with this version: "put", for example,
+ * becomes timerhub4_put. `parts` lists the queue's keys without their prefix, such as "due task
+ * state". The caller then adds `arguments` arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

@@ -84,10 +84,12 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A put sends its bell to two relays of the lowest ranks, each of which waits for its
-	 * failover delay. If none of them is there, or a poll is overdue, it rings the common
-	 * channel instead. Then nobody waits for that delay, but the relays are spread a little, so
-	 * that they do not all poll at once.
+	 * Usually a put sends a message to each of the first two relays (processes that serve the
+	 * queue). Each waits for the failover delay of its rank, so that the second polls only if
+	 * the first does not. If no relay gets such a message, or if a poll is overdue, the put
+	 * sends one message to all relays (is_common). Then failover delays would only make the
+	 * task late, so the relay of rank r waits r ms, and they do not all poll at the same
+	 * moment.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

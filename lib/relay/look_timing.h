@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 /*
- * Is added to the time of a poll, because one that is too early moves nothing and must be repeated.
+ * This much is added to the time of a poll, because a poll that is too early moves nothing and must
+ * be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
@@ -33,13 +34,13 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest time that a bell (a wake-up message of a put) has asked for since the last
-	 * poll was sent.
+	 * The local time of the earliest poll that wake-up messages have asked for since the last
+	 * poll was sent; LOOK_TIMING_NEVER if no message has come.
 	 */
 	uint64_t bell_ns;
 	/*
-	 * This relay's rank among those that serve the queue, by the last reply or bell. Rank 0
-	 * polls first.
+	 * The rank of this process among all that serve the queue. The process of rank 0 polls
+	 * first. Each reply to a poll tells the rank, and so do wake-up messages.
 	 */
 	uint64_t rank;
 };
@@ -52,7 +53,10 @@ struct look_timing_answer {
 	bool more; /* more tasks are due, so look again at once */
 };
 
-/* A bell: the message by which a put asks for an earlier poll. Its text is "DUE" or "DUE RANK". */
+/*
+ * A wake-up message, by which a put asks for an earlier poll. Its text is "DUE" or "DUE RANK": the
+ * time at which Redis must be polled, and the rank of the process that gets the message.
+ */
 struct look_timing_bell {
 	uint64_t due_us;
 	bool is_common; /* it came on the channel of all relays, and has no rank */

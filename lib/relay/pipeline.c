@@ -23,8 +23,9 @@
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many tasks one reply to a recovery lists. If the reply is lost, the number is divided by
- * RECOVER_LESS, because it may have been too large for the network.
+ * How many deliveries Redis is asked for at a time after some were lost with a connection. If the
+ * reply is lost too, the number is divided by RECOVER_LESS, because the reply may have been too
+ * large for the network.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
@@ -95,8 +96,9 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
 		/*
-		 * Refuse only an open. A relay that is open already goes on, and gives up its calls
-		 * earlier.
+		 * The timeout is too long for this server, so the first connect fails. If the
+		 * server's setting past_us is made shorter later, an open relay goes on, and cut_ns
+		 * shortens the deadlines of its changes.
 		 */
 		return -EINVAL;
 	/*
@@ -147,8 +149,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Asks for fewer tasks the next time that lost deliveries are listed, because the reply that did
- * not come may have been too large for this network.
+ * Makes the next request for lost deliveries ask for fewer of them, because the reply that did not
+ * come may have been too large for this network.
  */
 static void recover_less(struct pipeline *pipeline)
 {
@@ -157,7 +159,10 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
-/* Tells callers that wait for a read of a ready task that its reply has come, or is lost. */
+/*
+ * Wakes the callers that wait for the reply to a REQUEST_READ, because the reply has come or is
+ * lost.
+ */
 static void end_read(struct pipeline *pipeline)
 {
 	struct shared *shared = pipeline->client->shared;
@@ -245,9 +250,9 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether the replicas must confirm a result before the caller gets it. That is so for a
- * success, but also for -EEXIST and -ENOENT, because these may speak of an earlier change of this
- * caller.
+ * Returns whether the replicas must confirm a result before the caller gets it. They must confirm a
+ * success, but also -EEXIST, -EALREADY and -ENOENT, because these may be due to an earlier change
+ * of this caller.
  */
 static bool is_result_of_fact(int result)
 {
@@ -359,8 +364,9 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Only puts the requests into the connection's buffer. shard_flush() sends it when the thread has
- * gone through all its connections, so a blocking handshake of another one delays it.
+ * Writes the requests into the connection's buffer, and sends nothing. shard_flush() sends the
+ * buffer when the thread has gone through all its connections. If one of those has to connect
+ * first, the requests are sent that much later.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -406,8 +412,8 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 /* ---- answers ---- */
 
 /*
- * Reads the reply to a WAIT. If enough replicas have all that was answered before it, the requests
- * that waited for them are finished.
+ * Reads the reply to a WAIT, which says how many replicas have all earlier changes. If enough
+ * replicas have them, the requests that waited for that are finished.
  */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
@@ -522,8 +528,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * The first request in `sent` is always one that began a command. Puts that shared a
-	 * command were removed together with the put that began it, when its reply came.
+	 * The first request in `sent` never shares the command of a put before it, because a reply
+	 * removes all puts of its command from `sent` (at the end of this function).
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

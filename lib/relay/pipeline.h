@@ -37,8 +37,9 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if a lost connection may have carried deliveries to this process. They are listed
-	 * again (XREADGROUP with an id) before new ones are read.
+	 * True if Redis may have delivered tasks to this consumer that have not arrived, for
+	 * example on a lost connection. Redis is asked for them once more (by XREADGROUP with an
+	 * id) before new deliveries are read.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
@@ -74,10 +75,10 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the reason why requests cannot be sent, as a negative errno, or 0. It is -EEXIST if this
- * server has never been connected and has another index in the list of servers than this process
- * believes. If the index was right before, it is -EROFS instead, because -EEXIST from a put means
- * that its task exists.
+ * Returns the error that keeps requests from being sent, or 0. The error is -EEXIST if the list of
+ * servers is wrong, because the queue was created with another number of servers or with this
+ * server at another index. If the server was connected before, the error is -EROFS instead, because
+ * a put's -EEXIST means that the task exists.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
@@ -100,12 +101,15 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether deliveries of a lost connection are still to be listed again. Until that is done,
- * no new ones may be read, because both could bring the same entry.
+ * Returns whether Redis must still be asked for deliveries that were lost with a connection. Until
+ * Redis has listed them, no new deliveries may be read, because the list and the new read could
+ * bring the same entry.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/* Returns how many commands have no reply yet. Puts that share a command count once. */
+/*
+ * Returns how many commands have no reply yet. A command that several puts share is counted once.
+ */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

@@ -14,10 +14,7 @@
 #define ROW_FIELDS 8u
 #define CURSOR_BYTES 192
 
-/*
- * One step of a call that asks a server in steps: where the next step goes on, and in an each the
- * tasks that were listed.
- */
+/* The state of a call that asks a server several times, because one reply would be too long. */
 struct step {
 	char cursor[CURSOR_BYTES]; /* empty if this server has no more */
 	struct timerhub_relay_info *infos;
@@ -35,8 +32,8 @@ static void copy_text(char *to, size_t size, const struct reply *from)
 }
 
 /*
- * Stores where the next step goes on. This text contains a task's id, so it may hold any byte but
- * 0.
+ * Stores the cursor of the reply, from which the next request to this server goes on. The cursor
+ * contains a task's id, so it may hold any byte but 0.
  */
 static void read_cursor(void *arg, const struct reply *reply)
 {

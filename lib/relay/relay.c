@@ -31,7 +31,7 @@
  * How often a close wakes the threads that wait in take, since one may begin to wait just after it.
  */
 #define CLOSE_LOOK_NS NS_PER_MS
-/* How long reads of takes may still go on after a stop, or in a close. */
+/* How long threads in timerhub_relay_take() still wait for a server after a stop or close. */
 #define READS_END_NS NS_PER_S
 /* How often an open checks whether its time is over. */
 #define OPEN_LOOK_NS (20 * NS_PER_MS)

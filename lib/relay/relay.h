@@ -40,8 +40,8 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 void relay_wake_shards(struct timerhub_relay *relay);
 
 /*
- * Makes reads for callers of take end within a second, even if the server does not answer. Called
- * with the relay's lock held.
+ * Makes threads in timerhub_relay_take() wait for at most one more second for servers that do not
+ * answer. Called with the relay's lock held.
  */
 void relay_end_reads(struct timerhub_relay *relay);
 

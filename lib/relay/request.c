@@ -25,8 +25,9 @@
  */
 #define WAIT_MS 20u
 /*
- * A delivery that is older than two round trips and this is asked about even if its lease is
- * longer, because the lease may have been made shorter since the connect.
+ * If a delivery is older than this time plus two round trips, Redis is asked whether its lease
+ * still holds before it is handed out. This is so even if the lease is much longer, because the
+ * lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -121,8 +122,9 @@ struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
-	 * The first arguments of the function, one letter each: id, when, flags, entry, reason,
-	 * count. request_encode() adds the rest.
+	 * The first arguments of the function. Each letter stands for a member of struct request: i
+	 * for id, w for when, f for flags, e for delivery, r for reason and c for count.
+	 * request_encode() adds the other arguments.
 	 */
 	const char *words;
 	enum effect effect;
@@ -432,8 +434,9 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * A reply to several puts is either 0, Redis's time, and then a code and a due time for
-	 * each put, or begins with an error for all of them.
+	 * Several puts that share a command get one reply. If the reply begins with an error, all
+	 * of them have failed with it. Otherwise it begins with 0 and Redis's time, and then has
+	 * two numbers for each put: its result and its due time.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -445,9 +448,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * The server says that the request has come too late. If its time is not over by
-		 * Redis's present clock, the clock was set: send the request again with a deadline
-		 * by the new clock.
+		 * The server says that the request has come too late. If the request still has time
+		 * by the clock in this reply, Redis's clock was set. Then send the request again,
+		 * with a deadline by the new clock.
 		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -55,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The stream entry that a done, retry, park or touch is about. For a REQUEST_RECOVER, the
-	 * entry after which the list goes on.
+	 * The stream entry that a done, retry, park or touch is about. In a REQUEST_RECOVER, which
+	 * asks for a list of entries, the entry after which the list begins.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -88,8 +88,8 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * Called with the reply to a caller's request if its result is 0, to read more from it;
-	 * NULL if there is no more to read.
+	 * Called with the reply to a caller's request if the request has succeeded, to read more
+	 * than the result; NULL if the reply has nothing more to read.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -108,14 +108,17 @@ struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
 	bool blocked; /* the takers' connection waits for the next ready task */
 	bool wanted;  /* a taker has asked for a read that is not sent yet */
-	/* When a caller asked for the read that has no answer yet; 0 if there is none. */
+	/*
+	 * When a caller asked for a read that the server has not answered yet; 0 if there is no
+	 * such read.
+	 */
 	uint64_t asked_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
 
 /*
  * What this relay knows as a client of one server. After the open, only the shard's thread writes
- * it.
+ * it, except that callers of timerhub_relay_take() write `reads` too.
  */
 struct client {
 	struct shared *shared;
@@ -124,17 +127,19 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * How many connections were lost with unanswered changes. Each change carries this number.
-	 * After such a loss the server is told to refuse lower ones, until fence_us on Redis's
-	 * clock, when the last of the lost changes is refused anyway because it is too old.
+	 * A number that grows by 1 when a connection is lost with unanswered changes. Each change
+	 * carries this number. After such a loss the server is told to refuse changes with lower
+	 * numbers, because the network may still deliver them. It refuses them until fence_us, on
+	 * Redis's clock. After that time it refuses them anyway, because their own deadlines have
+	 * passed.
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much before the timeout of its call the server begins to refuse a change. It is 0
-	 * unless the timeout is longer than past_us, the time for which the server remembers an id:
-	 * a put that is repeated after that could put its task twice.
+	 * How long before the end of the caller's timeout the server begins to refuse a change. It
+	 * is 0 unless the timeout is longer than past_us, the time for which the server remembers a
+	 * task's id. After that time a repeated put could put its task twice.
 	 */
 	uint64_t cut_ns;
 	/*
@@ -170,16 +175,16 @@ void request_finish(struct request *request);
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Shortens the deadline of every read in the list to `by_ns`, so that a caller of take does not
- * wait longer.
+ * Moves the deadline of every REQUEST_READ in the list to `by_ns`, unless it is earlier, so that no
+ * thread in timerhub_relay_take() waits longer for the answer.
  */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes the requests whose timeout has ended. Their result is `why`, the reason why nothing can
- * be sent. It is -ETIMEDOUT if `why` is 0, or if the request may have been carried out. If `why` is
- * -EEXIST, requests that were not sent are finished at once, because the list of servers is wrong
- * and waiting does not help.
+ * Finishes the requests whose timeout has ended. Their result is `why`, the error that keeps
+ * requests from being sent. If `why` is 0, or if the server may have carried a request out, its
+ * result is -ETIMEDOUT. If `why` is -EEXIST, the list of servers is wrong, so waiting does not
+ * help. Then all requests are finished at once, except those that the server may have carried out.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -206,8 +211,9 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns what a caller gets for `result`, the code in the reply. If the request was sent twice, a
- * refusal may be due to the first sending's success, so it becomes -ETIMEDOUT.
+ * Returns the result for the caller, given the code in the reply. If the request was sent twice, a
+ * refusal may mean that the first sending has succeeded. Then the result is -ETIMEDOUT, or 0 for a
+ * put whose id the library has made, because nobody else puts that id.
  */
 int request_result(const struct request *request, int result);
 

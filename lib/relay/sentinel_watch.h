@@ -34,8 +34,9 @@ void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, 
                          uint64_t seed);
 
 /*
- * Asks a Sentinel if it is time. It asks more often while the server is used: `used_ns` is when the
- * last call was sent or answered. Returns when to call it again.
+ * Asks a Sentinel for the master's address if the last question is old enough: 250 ms while the
+ * server is used, else 1 s. `used_ns` is when the last call was sent to the server or answered by
+ * it. Returns when to call this function again.
  */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 

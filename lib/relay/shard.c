@@ -60,7 +60,7 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 
 /*
  * Reads a Sentinel's answer. If it names another master, the connections are closed, because what
- * the old one still acknowledges will be lost.
+ * the old master still acknowledges will be lost.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {

@@ -36,9 +36,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Ends reads that a caller of take would wait for in vain. After a stop, a server that does not
- * answer gets one more second. If there are several servers, one without a connection is not waited
- * for, because the others may have tasks.
+ * Ends the wait of threads in timerhub_relay_take() for a server that may never answer. After a
+ * stop or close, they wait for at most one more second. If there are several servers and this one
+ * is not connected, they do not wait for it at all, because the others may have tasks.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -107,7 +107,9 @@ static void tell_open(struct shard *shard)
 	lock_give(&shared->lock);
 }
 
-/* Does all work of the shard's thread that is due now. Returns when there is more to do. */
+/*
+ * Does all work of the shard's thread that is due now. Returns the time at which to call it again.
+ */
 static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
@@ -132,8 +134,9 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * Deliveries of a lost connection are about to be listed again. A read that is blocked now
-	 * could bring one of them a second time, so end it first.
+	 * The next command asks Redis once more for the deliveries of a lost connection. A read
+	 * that is still blocked on the takers' connection could bring one of them too, so close
+	 * that connection first.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -142,7 +145,7 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/* The reply to what was sent just now may be overdue even earlier. */
+	/* A request that was sent just now may have a deadline before `next_ns`. */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
@@ -174,9 +177,10 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this relay has in Redis before it ends: the tasks that no caller has taken, its
- * name as a consumer, and its rank. If that fails, the tasks come again after their leases, and
- * other relays take over after their delays.
+ * Gives up what this process has in Redis before its thread ends: the tasks that no caller has
+ * taken, its name as a consumer, and its place among the relays, the processes that serve the
+ * queue. If Redis cannot be reached, the tasks are delivered again when their leases are over, and
+ * another relay takes over after a delay.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -22,7 +22,7 @@
  */
 struct watcher {
 	/*
-	 * Called with 0 after a poll of the queue, or with the errno if the server cannot be
+	 * Called with 0 after a poll of the queue, or with a negative errno if the server cannot be
 	 * reached or refuses the relay.
 	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
@@ -52,8 +52,8 @@ struct shared {
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
 	/*
-	 * timerhub_relay_open() waits on it. It is advanced whenever the connection to a server was
-	 * made or has failed.
+	 * The eventcount on which timerhub_relay_open() waits. It is advanced whenever the
+	 * connection to a server was made or has failed.
 	 */
 	struct eventcount tries;
 	uint64_t hold_ns;       /* how long a put may wait for the reply to a put in flight */
@@ -63,14 +63,16 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * The event loop has just got its descriptor, or its last take has found no task, so the
-	 * library may read one task in advance.
+	 * True if the library may read one task in advance for an event loop: after the loop has
+	 * got the descriptor, and after each of its takes that has returned no task. It is false
+	 * after a take that has returned a task, because the next task would have to wait until the
+	 * loop has handled that one.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * Until when reads for callers of take may still go on; UINT64_MAX if the relay was neither
-	 * stopped nor closed.
+	 * The time until which threads in timerhub_relay_take() may still wait for a server;
+	 * UINT64_MAX if the relay was neither stopped nor closed.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
@@ -88,7 +90,8 @@ void shared_show_prefetched(struct shared *shared);
 void shared_wake_takers(struct shared *shared);
 
 /*
- * Tells the daemon that a server has answered (0) or failed, if this relay is the daemon's. Called
+ * Calls the callback by which the daemon timerhub-relay learns that a server has answered (0) or
+ * failed (a negative errno). Other programs have no such callback, and then nothing happens. Called
  * without the relay's lock.
  */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);

@@ -183,8 +183,9 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Makes this relay serve the queue with its first take, unless the config has
- * TIMERHUB_RELAY_NO_SERVE. Otherwise a program that only puts and takes would wait for ever.
+ * Makes this process serve the queue from its first take on, unless the config has
+ * TIMERHUB_RELAY_NO_SERVE: it then moves tasks into the stream when they are due. A program that
+ * only puts and takes would otherwise wait for ever, because nobody moves its tasks.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -198,8 +199,8 @@ static void begin_taking(struct timerhub_relay *relay)
 /* ---- take without waiting, for who has the fd ---- */
 
 /*
- * Asks every server for a task, except those that were asked already and those without a
- * connection. Returns 0, or the error for which the first of the latter has none.
+ * Asks every server for a task, except those that were asked already and those that are not
+ * connected. Returns 0 if all are connected, or else the error of the first that is not.
  */
 static int ask_servers(struct timerhub_relay *relay)
 {
@@ -238,11 +239,11 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task for an event loop. If none was read in advance, it asks all servers at once and
- * waits briefly for them. If it finds none, the library may read one in advance again; not before,
- * because that task would wait behind the loop's work while another worker is idle. Also only then
- * the descriptor becomes unreadable, so that a loop that takes once for each poll misses nothing.
- * The relay's lock is held by the caller, and released while it waits.
+ * Takes a task for an event loop. If no task was read in advance, it asks all servers at once and
+ * waits briefly for their answers. If it finds no task, it makes the descriptor unreadable. It does
+ * so only then, so that a loop that takes once for each poll misses nothing. Only then may the
+ * library read a task in advance again, because a task that is read earlier would wait behind the
+ * loop's work. Called with the relay's lock held, which is released while it waits.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -313,7 +314,10 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/* The loop may poll before its first take, so read one task in advance now. */
+	/*
+	 * Read one task in advance now, because the caller's event loop may wait for the descriptor
+	 * before it calls timerhub_relay_take() for the first time.
+	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	relay_wake_shards(relay);

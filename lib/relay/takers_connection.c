@@ -105,8 +105,9 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
 	/*
-	 * While another read is in flight for a caller that does not wait, send none here, because
-	 * both could bring a task.
+	 * If the connection for commands has a read in flight, for a taker that does not wait, send
+	 * no read here. Each of the two could bring a task, and the second task would wait in this
+	 * process although another worker is idle.
 	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);

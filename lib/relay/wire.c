@@ -32,7 +32,10 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
-	/* The reply to an ASKING was skipped, and the next one is that to the command behind it. */
+	/*
+	 * True if the last reply was the one to an ASKING, which is skipped. The next reply is then
+	 * the one to the command itself. Used only if each command is sent behind an ASKING.
+	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
@@ -323,8 +326,9 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 }
 
 /*
- * Returns the error for a reply that did not come in time. If it was the TLS handshake, the server
- * probably has no TLS: it waits for the end of what it takes for a command line.
+ * Returns the error for a reply that did not come in time. If the reply to the TLS handshake is
+ * missing, the server probably has no TLS: it takes the handshake for a command line, and waits for
+ * the end of that line.
  */
 static int overdue(const struct wire *wire)
 {
