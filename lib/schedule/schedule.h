@@ -27,16 +27,17 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule for as many timers as there are slots. `filings` has an element for each
- * slot. Returns 0 or a negative errno.
+ * Opens an empty schedule for timers in the slots below `slots`. `filings` is an array with an
+ * element for each slot, in which the schedule records where the slot's entry is. Returns 0 or a
+ * negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
 void schedule_close(struct schedule *schedule);
 
 /*
- * Schedules the timer in `slot` for this time, instead of the one that it had. UINT64_MAX takes it
- * out of the schedule.
+ * Schedules the timer in `slot` for this time. If the timer was scheduled for another time, it is
+ * moved. UINT64_MAX takes it out of the schedule.
  */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
@@ -73,9 +74,10 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that it can be prefetched: at most
- * `ahead` others of the run are taken before it. If the run is empty, it is the wheel's earliest.
- * Returns SLOT_NONE if that is not known.
+ * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it. If the
+ * sorted array `run` is not empty, this is the entry that comes `ahead` places after its first.
+ * Otherwise it is the earliest timer in the wheel. Returns SLOT_NONE if there is no such timer, or
+ * if it is not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -83,7 +85,10 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Tells whether the last timer that was taken was the first after the run was sorted. */
+/*
+ * Tells whether the sorted array `run` has lost only its first entry since it was sorted. After a
+ * schedule_take() this means that it is time to begin prefetching the timers in that array.
+ */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;

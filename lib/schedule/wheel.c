@@ -108,7 +108,7 @@ uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 	return next;
 }
 
-/* Stores an entry in a chunk, and records where it is in the filing of the entry's slot. */
+/* Stores an entry in a chunk, and records its position in the slot's element of `filings`. */
 static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
                             struct timer_due due)
 {
@@ -148,8 +148,8 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 }
 
 /*
- * Keeps the lower bound of a bucket's times right when an entry has been stored there, and also
- * that of a sweep over the bucket.
+ * Keeps the lower bound of a bucket's times right after an entry was stored in the bucket. A sweep,
+ * a walk over all entries of the bucket, has such a bound too.
  */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
@@ -172,7 +172,9 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* Ends the sweep over this bucket, if there is one, because the bucket has become empty. */
+/*
+ * Ends the sweep, a walk over all entries of a bucket, if it is in this bucket, which is empty now.
+ */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -228,8 +230,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket moves this entry, and so writes the filing of
-		 * its slot, which says where the entry is. Prefetch that.
+		 * The next removal from this bucket moves this entry, and records the new position
+		 * in the slot's element of `filings`. Prefetch that element.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -373,8 +375,8 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts)
 /* ---- sweeping ---- */
 
 /*
- * Goes on with a sweep, a walk over all entries of this bucket, or begins one. Stores up to `max`
- * of their slots and returns how many.
+ * Begins or continues a sweep, which is a walk over all entries of this bucket. Stores the slots of
+ * the next entries, at most `max`, and returns how many it has stored.
  */
 static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
                             unsigned max)
@@ -408,9 +410,9 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep that has visited all entries of its bucket. The caller has stored each of them again
- * since the sweep began, so the lower bound of what was stored since then is exact for the whole
- * bucket.
+ * Ends a sweep, which is a walk over all entries of one bucket. The caller has inserted each of
+ * these entries again, or removed it. So the lower bound of all times that were stored since the
+ * sweep began is now a lower bound of the whole bucket, and becomes the bucket's bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -461,8 +463,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The base, the wheel's own time, must not move past the earliest entry. So it can enter no
-	 * bucket but the first.
+	 * Only the wheel's first bucket can be the one that is entered. `base_ns` is not later than
+	 * the earliest entry, and that entry is in the first bucket.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
