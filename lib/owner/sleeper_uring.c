@@ -46,7 +46,7 @@
  */
 enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* A descriptor that the ring polls: the bell, or the timerfd. */
+/* A descriptor that the ring polls: the eventfd by which callers wake the owner, or the timerfd. */
 struct uring_fd {
 	int fd;         /* the descriptor, or -1 if there is none */
 	bool requested; /* whether a poll was written into the ring that has not ended yet */
