@@ -116,9 +116,9 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
 	/*
-	 * 32 bits of the position are enough, because the number of cells divides 2^32. The cell
-	 * may be free by now. To blank it does no harm then, because it is filled before it is used
-	 * again.
+	 * 32 bits of the position are enough, because the number of cells divides 2^32. If the cell
+	 * is free by now, blanking it does no harm, because the owner fills it before a consumer
+	 * takes anything from it again.
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
@@ -134,9 +134,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * Seq_cst, because notifier_signal() loads `signalled` next, and must not do so before this
-	 * store: see the head of notifier.c. A consumer that sees this tail may read the cells
-	 * before it, because the store pairs with outbox_take_before() by the label [outbox].
+	 * The store is seq_cst, because the load of `signalled` in notifier_signal() must not run
+	 * before it: see the head of notifier.c. [outbox] pairs with outbox_take_before(): a
+	 * consumer that loads this tail may read the cells before it.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
@@ -179,9 +179,9 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * An event that was published just now may be missed, because the load is not
-		 * seq_cst; outbox_count() finds it. [outbox] pairs with outbox_publish(): the cells
-		 * before this tail may be read.
+		 * This load is not seq_cst, so it may miss an event that was published just now.
+		 * outbox_count() finds that event. [outbox] pairs with outbox_publish(): this
+		 * thread may read the cells before the tail.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);

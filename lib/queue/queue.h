@@ -72,9 +72,9 @@ struct timerhub_queue {
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes the queue of an observable loop observable too: from now on a thread that dispatches it
- * records in `cell` what it is doing, and counts on `loop_board`, where the loop's counters are. No
- * thread may dispatch the queue during this call.
+ * Makes the queue of an observable loop observable too. From now on, a thread that dispatches the
+ * queue records in `cell` what it is doing, and records slow callbacks on `loop_board`. No thread
+ * may dispatch the queue during this call.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

@@ -103,10 +103,10 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether the calling thread owns this cell, the record in which one thread says whose
- * callback it runs. The result is also true for a cell that an ended thread has left behind, if the
- * calling thread has got its number (thread_self()). That does no harm, because an ended thread
- * runs no callback.
+ * Tells whether the calling thread owns this cell, the record in which one thread says which
+ * timer's callback it runs. The result is also true for a cell that an ended thread has left
+ * behind, if the calling thread has got the same number (thread_self()). That does no harm, because
+ * an ended thread runs no callback.
  */
 static bool callback_is_ours(const struct callback *callback)
 {

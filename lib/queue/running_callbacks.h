@@ -45,8 +45,8 @@ int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
 /*
- * Takes the cell at this index, a record in which the calling thread will say whose callback it
- * runs. Returns false if another thread has the cell.
+ * Takes the cell at this index, a record in which the calling thread will say which timer's
+ * callback it runs. Returns false if another thread has the cell.
  */
 static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 {
@@ -77,8 +77,8 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 
 /*
  * Takes a free cell for the calling thread, which is about to dispatch events and will say in the
- * cell whose callback it runs. `cpu` is a hint where to search first. If all cells are taken, the
- * call waits until one is free.
+ * cell which timer's callback it runs. `cpu` is a hint where to search first. If all cells are
+ * taken, the call waits until one is free.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {

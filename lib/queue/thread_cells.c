@@ -26,8 +26,9 @@ bool thread_lives(uint32_t tid)
 }
 
 /*
- * Returns the index of the cell that a search for a thread's cell visits after `after` others. A
- * thread's CPU clock has the thread's number above its 3 lowest bits.
+ * A search for a thread's cell begins at an index that is computed from the thread's number.
+ * Returns the index of the cell that the search visits after `after` others. The id of a thread's
+ * CPU clock has the thread's number above its 3 lowest bits.
  */
 static inline unsigned cell_index(uint32_t clock, unsigned after)
 {
