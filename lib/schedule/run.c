@@ -49,9 +49,9 @@ static void run_sort_by_insertion(struct run *run)
 }
 
 /*
- * Sorts the entries by 8 bits of their times into the array `spare`, which then changes places with
- * the array of entries. Entries that are equal in these bits keep their order, so to sort by the
- * low bits and then by the high ones sorts by both.
+ * Sorts the entries by 8 bits of their times into the array `spare`, and then swaps the two arrays.
+ * Entries that agree in these bits keep their order. So sorting first by the low bits and then by
+ * the high bits sorts by both.
  */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {

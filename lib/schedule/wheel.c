@@ -47,8 +47,8 @@ static unsigned level_shift(unsigned level)
 }
 
 /*
- * Returns the level of the wheel to which an entry with this time belongs. The time must be after
- * the bucket in which the wheel is now.
+ * Returns the level of the wheel to which an entry with this time belongs. The time must be later
+ * than the bucket of the finest level in which the wheel's own time is.
  */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -271,9 +271,9 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * Searches a bucket for its earliest time if the bucket's lower bound may be too early, unless the
- * bucket is too long for that. The bucket is written although the wheel is const, because that
- * changes nothing for the caller.
+ * Makes the lower bound of a bucket's times exact again, if it may be too early, by searching the
+ * bucket for its earliest time. Does nothing if the bucket is too long for a search. The bucket is
+ * written although the wheel is const, because the wheel still holds the same entries.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -344,8 +344,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to what schedule_ahead() counts. Each entry of the first chunk
- * stands for its share of the whole bucket, because to read all of a long one would take too long.
+ * Adds the entries of a bucket to the counts of schedule_ahead(). Only the bucket's first chunk (up
+ * to 20 entries) is read, because a whole bucket could take too long. Each entry of the chunk
+ * counts for its share of the bucket.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)

@@ -97,8 +97,9 @@ struct wheel {
 };
 
 /*
- * Returns how many chunks are enough for a wheel with so many slots. Each bucket can have one chunk
- * that is not full, the bucket that is being emptied can have another, and chunk 0 is not used.
+ * Returns how many chunks are enough for a wheel with this many slots. A chunk has up to 20 entries
+ * of one bucket. Each bucket can have one chunk that is not full, the bucket that is being emptied
+ * can have another, and chunk 0 is not used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -132,7 +133,8 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
 /*
- * Prefetches the memory that is touched when the timer in `slot` is moved. It must be in the wheel.
+ * Prefetches the memory that is touched when the timer in `slot`, which must be in the wheel, is
+ * moved to another time.
  */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
