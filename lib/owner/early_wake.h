@@ -28,8 +28,8 @@ struct early_wake {
 
 /*
  * Adjusts the margin, which is how long before a deadline the owner asks to be woken. `late_ns` is
- * how long after that time the last sleep has ended. If it is more than the margin, the margin
- * grows. Otherwise the margin shrinks by a smaller step.
+ * by how much the last sleep was longer than the owner had asked for. If it is more than the
+ * margin, the margin grows. Otherwise the margin shrinks by a smaller step.
  */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {

@@ -75,8 +75,8 @@ unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
  * Tells whether the inbox is empty. The owner asks this before it sleeps, after it has stored by
- * when it will empty the inbox again (promise.h). A caller that has loaded the time from before
- * this store may have put a slot into the inbox without waking the owner.
+ * when it will empty the inbox again (promise.h). A caller that has loaded the older time may have
+ * put a slot into the inbox without waking the owner.
  */
 bool inbox_empty(const struct inbox *inbox);
 

@@ -313,7 +313,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 /*
  * Corrects the earliest entries of the schedule until the earliest of all is known to be right,
  * because the owner will sleep until that time. Each slot is checked at most once. Returns false if
- * OWNER_REST entries were not enough; then another pass must follow, which begins with the inbox.
+ * OWNER_REST entries were not enough. Then the owner must empty the inbox again before it checks
+ * more.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -355,7 +356,7 @@ static void owner_begin_pass(struct owner *owner)
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
 	 * Relaxed is enough. A thread counts itself in `pass_waiters` and then wakes the owner. If
-	 * this load misses the count, the wake-up makes the owner call this function again.
+	 * this load misses the count, the owner calls this function again, because it was woken.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);

@@ -101,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it has ended before that, either because the owner is
- * wanted, or because the clock was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns`. Returns false if it has stopped earlier, either because owner_wanted() is
+ * true, or because the clock was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -116,9 +116,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd, so that it ends the next sleep at `at_ns` instead of a timeout. Returns false
- * if the clock was set since the last call, because then a timer may be due and the owner must not
- * sleep.
+ * Sets the timerfd to `at_ns`, so that it ends the next sleep, which then needs no timeout. Returns
+ * false if the clock was set since the last call, because then a timer may be due and the owner
+ * must not sleep.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -448,10 +448,10 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. A load would not be enough here, because it
-	 * can run before that store has left the store buffer, and a pass could begin in between.
-	 * [pass] pairs with owner_begin_pass(): a pass that begins later sees that the queue is
-	 * gone.
+	 * The caller has stored that its queue is gone. Adding 0 reads the number only after that
+	 * store. A load could run while the store is still in the store buffer, and a pass could
+	 * begin in between. [pass] pairs with owner_begin_pass(): a pass that begins later sees
+	 * that the queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

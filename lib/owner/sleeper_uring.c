@@ -186,8 +186,8 @@ static int uring_start(struct sleeper *sleeper)
 }
 
 /*
- * Records that a request has completed, and if it will not complete again, that it has ended.
- * Returns 0 or the negative errno with which it has failed.
+ * Handles a completion. If its request will not complete again, the request is marked as ended.
+ * Returns 0, or the negative errno with which the request has failed.
  */
 static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
 {

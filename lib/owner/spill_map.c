@@ -57,7 +57,7 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 	return fresh;
 }
 
-/* Tells whether the bit with this index is set on a level of the map, whose words are given. */
+/* Tells whether the bit with this index is set in `words`, which is one level of the map. */
 static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 {
 	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
