@@ -15,8 +15,8 @@
 #include "base/bits.h"
 
 /*
- * The largest margin that is learned. The owner never spins longer, unless the hub's spin_ns is
- * longer.
+ * The largest margin. A margin is how long before a deadline the owner asks to be woken; it spins
+ * for the rest of the time. So it never spins longer than this, unless the hub's spin_ns is longer.
  */
 #define EARLY_WAKE_MAX_NS 16000
 #define EARLY_WAKE_DOWN_NS 32
@@ -26,7 +26,11 @@ struct early_wake {
 	uint64_t ns; /* the margin; 0 before the first sleep */
 };
 
-/* Changes the margin after a sleep that ended `late_ns` later than it was asked to. */
+/*
+ * Adjusts the margin, which is how long before a deadline the owner asks to be woken. `late_ns` is
+ * by how much the last sleep was longer than the owner had asked for. If it is more than the
+ * margin, the margin grows. Otherwise the margin shrinks by a smaller step.
+ */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {
 	if (late_ns > early_wake->ns)

@@ -36,22 +36,23 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Tells the owner to look at the timer in `slot`, when it next empties the inbox. Any thread can
- * call it, and so can a signal handler. Returns true if so many slots wait that the caller should
- * wake the owner; only one call in several hundred finds that out.
+ * Puts `slot` into the inbox, so that the owner reads the timer in this slot when it next empties
+ * the inbox. Any thread can call it, and so can a signal handler. Returns true if the caller should
+ * wake the owner because many slots wait. To count them takes a while, so most calls return false
+ * without counting.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Tells the owner to look at the timer in `slot`, like inbox_push(), if the slot probably waits in
- * the inbox already. It uses the spill map, in which the same slot takes no more room the second
- * time.
+ * Puts `slot` into the inbox like inbox_push(), but sets a bit in a bitmap instead of filling a
+ * cell of a ring buffer. Callers use it when the slot is probably in the inbox already, because
+ * pushing the same slot many times then takes no more room.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Tells whether a slot waits in the inbox's spill map. If so, the owner is going to take it, and
- * nobody need push it again.
+ * Tells whether a slot is in the inbox's spill map, a bitmap of slots. If it is, the owner is going
+ * to take it out, so no thread needs to put it into the inbox again.
  */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
@@ -73,8 +74,9 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells the owner whether nothing waits in the inbox. The owner asks that after it has stored a new
- * promise, and before it sleeps.
+ * Tells whether the inbox is empty. The owner asks this before it sleeps, after it has stored by
+ * when it will empty the inbox again (promise.h). A caller that has loaded the older time may have
+ * put a slot into the inbox without waking the owner.
  */
 bool inbox_empty(const struct inbox *inbox);
 

@@ -66,8 +66,8 @@ void owner_close(struct owner *owner)
 /* ---- draining the inbox ---- */
 
 /*
- * Reads the timer of a slot from the inbox, and schedules the slot, if the timer's deadline and
- * state say so.
+ * Handles a slot that callers have put into the inbox: reads the deadline and state of its timer,
+ * and schedules the slot if these say so.
  */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
@@ -122,9 +122,9 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
  * Makes room in a queue's full outbox by removing the handles whose events were cancelled or
  * re-armed.
  *
- * The other handles are published again, and are not counted as late a second time. So events that
- * were not published yet are published and counted first. If no handle is left, there is nothing to
- * publish.
+ * The handles that stay are published a second time. To count their lateness only once, all events
+ * that are not published yet are first published and counted. The second publication counts
+ * nothing.
  */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
@@ -178,9 +178,10 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * The next period is scheduled even if the queue is gone. A consumer that has taken the
-	 * handle before may still deliver it, and relies on this entry when it arms the timer for
-	 * that period.
+	 * Schedule the next period even if the queue was closed. A consumer may have taken the
+	 * timer's handle out of the queue before that, and deliver the event only now. It then arms
+	 * the timer for the next period and does not tell the owner, because it relies on this
+	 * entry in the schedule.
 	 */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
@@ -232,8 +233,8 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * The queue can't be freed while it is used here. Whoever closes a queue waits until the owner has
- * begun another pass, another round of its work, and this runs between two passes.
+ * The queue can't be freed while it is used here. This runs between two passes of the owner, which
+ * are rounds of its work, and whoever closes a queue waits until the owner has begun its next pass.
  */
 void owner_fetch_next(const struct owner *owner)
 {
@@ -312,7 +313,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 /*
  * Corrects the earliest entries of the schedule until the earliest of all is known to be right,
  * because the owner will sleep until that time. Each slot is checked at most once. Returns false if
- * OWNER_REST entries were not enough; then another pass must follow, which begins with the inbox.
+ * OWNER_REST entries were not enough. Then the owner must empty the inbox again before it checks
+ * more.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -347,28 +349,28 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	/*
-	 * [pass] pairs with owner_wait_pass(), in both directions. Whoever sees the new number may
-	 * free what only earlier passes used. If a queue's closer has read the old number, this
-	 * pass sees that the queue is gone.
+	 * [pass] pairs with owner_wait_pass() in both directions. A thread that sees the new number
+	 * may free what only earlier passes have used. If a thread that closes a queue has read the
+	 * old number, this pass sees that the queue is gone.
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough: a thread that waits counts itself before it rings the bell, so if this
-	 * pass misses it, the next one sees it.
+	 * Relaxed is enough. A thread counts itself in `pass_waiters` and then wakes the owner. If
+	 * this load misses the count, the owner calls this function again, because it was woken.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * Returns when the next pass should begin: at `next_ns`, when the next timer is due, or a little
- * later.
+ * Returns when the owner should begin its next pass (round of work): at `next_ns`, when the next
+ * timer is due, or later, to expire several timers in one pass.
  *
- * If timers fall due microseconds apart, most of their cost is to wake the owner and a consumer for
- * each. So the owner collects what falls due in a short time, as network drivers do with interrupts
- * (Mogul and Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). It
- * does not do so after a single burst, nor if the program has set spin_ns, which asks for punctual
- * timers.
+ * If timers fall due microseconds apart, most of their cost is waking the owner and a consumer for
+ * each. So while many timers expire in each millisecond, passes begin OWNER_GATHER_NS apart, like
+ * interrupt coalescing in network drivers (Mogul and Ramakrishnan, "Eliminating receive livelock in
+ * an interrupt-driven kernel", 1997). If spin_ns is set, they do not, because the program wants
+ * punctual timers.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -387,10 +389,11 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass, a round of the owner's work. Returns true if another must follow at once. Either
- * not all of the earliest schedule entries are checked yet, or the inbox is not empty although the
- * owner now promises to look into it only later. A caller may have relied on the old promise and
- * not woken the owner.
+ * Makes one pass: empties the inbox, expires what is due, and promises by when the owner will read
+ * the inbox again. Returns true if another pass must follow at once, for one of two reasons. Some
+ * of the earliest schedule entries may still be unchecked. Or the new promise is later than the
+ * last one, and the inbox is not empty: a caller that has relied on the last promise may not have
+ * woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

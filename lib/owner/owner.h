@@ -88,26 +88,28 @@ int owner_start(struct owner *owner, const struct timerhub_config *config);
 int owner_tid(const struct owner *owner);
 
 /*
- * Ends the owner's thread, waits until it has ended, and frees what it slept in. In a forked child
- * `alive` must be false: the thread exists only in the parent, so there is nothing to wait for.
+ * Ends the owner's thread, waits until it has ended, and closes its io_uring and its timerfd, if it
+ * has them. In a forked child `alive` must be false: the thread does not exist there, so the call
+ * only closes these two.
  */
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Expires timers until none is due and the inbox is empty. Returns the time by which the owner has
- * promised to look into the inbox again. Only the owner may call it.
+ * Expires timers until none is due and the inbox is empty. Returns the promise: the time by which
+ * the owner will read the inbox again. Only the owner may call it.
  */
 uint64_t owner_run_passes(struct owner *owner);
 
 /*
- * Prefetches the memory that the next expiry will touch, so that the cache misses are over when it
- * is due. Only the owner may call it, and only between two passes.
+ * Prefetches the memory that the next expiry of a timer will touch, so that the expiry has no cache
+ * misses. Only the owner may call it, while it is not inside owner_run_passes().
  */
 void owner_fetch_next(const struct owner *owner);
 
 /*
- * Wakes the owner, and waits until it has begun a new pass, so that it no longer uses anything that
- * it has found in an earlier one. Any thread but the owner may call it.
+ * Wakes the owner and waits until it has begun a new pass, which is a round of its work. After that
+ * the owner no longer uses what it has found in earlier passes, so the caller may free it. Any
+ * thread but the owner may call it.
  */
 void owner_wait_pass(struct owner *owner);
 

@@ -90,8 +90,8 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 }
 
 /*
- * Tells whether the owner must stop spinning, because a caller has woken it for an earlier timer,
- * or because a thread waits until it begins its next pass, or because it must end.
+ * Tells whether the owner must stop spinning. It must if a caller has woken it for an earlier
+ * timer, if a thread waits in owner_wait_pass(), or if the owner's thread must end.
  */
 static bool owner_wanted(const struct owner *owner)
 {
@@ -101,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it has ended before that, either because the owner is
- * wanted, or because the clock was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns`. Returns false if it has stopped earlier, either because owner_wanted() is
+ * true, or because the clock was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -116,9 +116,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd, so that it ends the next sleep at `at_ns` instead of a timeout. Returns false
- * if the clock was set since the last call, because then a timer may be due and the owner must not
- * sleep.
+ * Sets the timerfd to `at_ns`, so that it ends the next sleep, which then needs no timeout. Returns
+ * false if the clock was set since the last call, because then a timer may be due and the owner
+ * must not sleep.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -144,8 +144,8 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller rings the bell to wake the owner. Returns false if the
- * owner must not sleep, because the clock was set.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. Returns false if the owner must not
+ * sleep, because the clock was set.
  */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -253,10 +253,10 @@ static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus
 /*
  * Lets the calling thread run on the same CPUs as thread `tid`.
  *
- * A thread that has set its own CPU mask does not get the CPUs that its cpuset is given later. So
- * no mask is set if the two are equal already. If they are not, a mask of all CPUs is tried first:
- * if the kernel then allows this thread the same CPUs as `tid`, it is only the cpuset that limits
- * both.
+ * A mask that lists these CPUs is the last resort, because a thread keeps its own mask even if its
+ * cpuset gets more CPUs later. No mask is needed if the two threads have the same CPUs already.
+ * Otherwise a mask of all CPUs is tried, which leaves only the cpuset as a limit. Only if the CPUs
+ * still differ, the mask of `tid` is set.
  */
 static void owner_share_cpus(pid_t tid)
 {
@@ -318,8 +318,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Prepares the owner's thread: its name, its CPUs and priority, and what it sleeps in. It runs on
- * that thread. Returns 0 or a negative errno.
+ * Prepares the owner's thread, on which this runs: sets the thread's name, CPUs and priority, and
+ * readies what it sleeps in (struct sleeper). Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
 {
@@ -357,15 +357,16 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed is enough: `stop` is stored before the bell wakes the owner. */
+	/* Relaxed is enough, because owner_stop() stores `stop` before it wakes the owner. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
 
 /*
- * Opens the sleeper, in which the owner waits: the one that the configuration asks for, or by
- * default io_uring if the kernel has it, and otherwise ppoll(2). Returns 0 or a negative errno.
+ * Opens what the owner's thread sleeps in: io_uring or ppoll(2), as the configuration says. By
+ * default this is io_uring, or ppoll(2) if the kernel refuses io_uring. Returns 0 or a negative
+ * errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -384,8 +385,8 @@ static int owner_open_sleeper(struct owner *owner)
 }
 
 /*
- * Closes the sleeper, in which the owner waits, and the timerfd that ends its sleeps. The owner's
- * thread must have ended, or not have been started.
+ * Closes the owner's io_uring and its timerfd, if it has them. The owner's thread must have ended,
+ * or must not have been started.
  */
 static void owner_close_sleep(struct owner *owner)
 {
@@ -447,10 +448,10 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. A load would not be enough here, because it
-	 * can run before that store has left the store buffer, and a pass could begin in between.
-	 * [pass] pairs with owner_begin_pass(): a pass that begins later sees that the queue is
-	 * gone.
+	 * The caller has stored that its queue is gone. Adding 0 reads the number only after that
+	 * store. A load could run while the store is still in the store buffer, and a pass could
+	 * begin in between. [pass] pairs with owner_begin_pass(): a pass that begins later sees
+	 * that the queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -24,7 +24,7 @@ struct promise {
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
 /*
- * Gives the owner's next pass, its next round of work, a number. The owner calls it before it reads
+ * Counts the owner's next pass, which is a round of its work. The owner calls it before it reads
  * the clock and empties the inbox.
  */
 void promise_begin_pass(struct promise *promise);
@@ -37,14 +37,14 @@ void promise_begin_pass(struct promise *promise);
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
 /*
- * Tells the owner whether a caller has woken it since it began its present pass, a round of its
- * work. The answer may be out of date, so it is only a hint.
+ * Tells the owner whether a caller has woken it since it began its present pass (round of work).
+ * The answer may be out of date, so it is only a hint.
  */
 bool promise_woken(const struct promise *promise);
 
 /*
- * Tells a caller that has pushed a slot whether it must wake the owner for a timer with this
- * deadline. If so, it wakes the owner and then calls promise_record_wake() with *pass.
+ * Tells a thread that has put a slot into the inbox whether it must wake the owner for a timer with
+ * this deadline. If so, the thread wakes the owner and then calls promise_record_wake() with *pass.
  */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
@@ -60,8 +60,8 @@ static inline bool promise_wants_wake(const struct promise *promise, uint64_t de
 }
 
 /*
- * Records that the owner was woken in the pass with this number, so that other callers need not
- * wake it again.
+ * Records that a caller has woken the owner in the pass (round of work) with this number, so that
+ * other callers need not wake it again in that pass.
  */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 

@@ -19,19 +19,19 @@ struct sleeper;
 
 struct sleeper_ops {
 	/*
-	 * Prepares the calling thread for sleep(). It must be the thread that will sleep. Returns 0
-	 * or a negative errno.
+	 * Prepares the sleeper and the calling thread for sleep(). Only this thread may call
+	 * sleep() afterwards. Returns 0 or a negative errno.
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until the bell rings or `timeout_ns` have passed; UINT64_MAX means no limit. It
-	 * returns at once if the bell has rung since the last sleep. It may return too early,
-	 * because the owner reads the clock afterwards. Returns a negative errno if it could not
-	 * sleep.
+	 * Sleeps until a caller writes to the eventfd `bell`, or until `timeout_ns` have passed;
+	 * UINT64_MAX means no limit. If the eventfd was written to since the last sleep, this
+	 * returns at once. It may return too early, because the owner reads the clock afterwards.
+	 * Returns a negative errno if it could not sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*
-	 * Frees what the sleeper has. It must be called on the thread that sleeps, or when that
+	 * Frees what the sleeper has. It must be called by the thread that sleeps, or when that
 	 * thread does not run.
 	 */
 	void (*close)(struct sleeper *sleeper);

@@ -33,8 +33,8 @@ static int poll_start(struct sleeper *sleeper)
 }
 
 /*
- * Waits for at most 1 ms where ppoll(2) can't be used. A longer wait would not do, because the bell
- * does not end it.
+ * Waits for at most 1 ms, because ppoll(2) has failed. A caller that wants to wake the owner can't
+ * end this wait, so it must be short.
  */
 static void poll_nap(uint64_t timeout_ns)
 {
@@ -44,8 +44,8 @@ static void poll_nap(uint64_t timeout_ns)
 }
 
 /*
- * Sleeps in ppoll(2). If the bell has rung, it is cleared, because it would otherwise stay readable
- * and the next sleep would end at once.
+ * Sleeps in ppoll(2). If a caller has written to the eventfd `bell` to wake the owner, the eventfd
+ * is read. It would otherwise stay readable, and the next sleep would end at once.
  */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {

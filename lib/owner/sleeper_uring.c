@@ -46,7 +46,7 @@
  */
 enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* A descriptor that the ring polls: the bell, or the timerfd. */
+/* A descriptor that the ring polls: the eventfd by which callers wake the owner, or the timerfd. */
 struct uring_fd {
 	int fd;         /* the descriptor, or -1 if there is none */
 	bool requested; /* whether a poll was written into the ring that has not ended yet */
@@ -186,8 +186,8 @@ static int uring_start(struct sleeper *sleeper)
 }
 
 /*
- * Records that a request has completed, and if it will not complete again, that it has ended.
- * Returns 0 or the negative errno with which it has failed.
+ * Handles a completion. If its request will not complete again, the request is marked as ended.
+ * Returns 0, or the negative errno with which the request has failed.
  */
 static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
 {

@@ -57,7 +57,7 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 	return fresh;
 }
 
-/* Tells whether the bit with this index is set on a level of the map, whose words are given. */
+/* Tells whether the bit with this index is set in `words`, which is one level of the map. */
 static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 {
 	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
@@ -78,8 +78,9 @@ bool map_has(const struct spill_map *map, uint32_t slot)
 }
 
 /*
- * Removes the lowest bit that is still to do on a level of the owner's walk, and returns its index
- * on that level. That is the index of a word on the level below, or on level 0 a slot.
+ * Takes the lowest bit out of map->bits[level], which has the bits of this level that the owner has
+ * not dealt with yet. Returns the bit's index on the whole level. On level 0 this is a slot. On a
+ * higher level it is the index of a word on the level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -92,9 +93,9 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 }
 
 /*
- * Goes on with the walk until it has bits of level 0 to return. It climbs to the lowest level that
- * has bits left, or takes the next word of the top level, and comes down from there. Returns false
- * at the end of the map.
+ * Fills map->bits[0] with the bits of the next word of level 0 that has any. To find it, this
+ * climbs to the lowest level that has bits left, or takes the next word of the top level, and goes
+ * down from there. Returns false at the end of the map.
  */
 static bool map_walk(struct spill_map *map)
 {
@@ -139,8 +140,10 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * It is enough to look at the top level of the map. A producer that has not set its bit
-	 * there yet loads the owner's promise only after that, and then wakes the owner if it must.
+	 * The words of the top level are enough. A thread that pushes a slot sets its bit there
+	 * last, and then loads the time by which the owner will read the map again. If this loop
+	 * misses the bit, that thread loads the new time, and wakes the owner if its timer is due
+	 * earlier.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

@@ -26,9 +26,10 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * How far the owner is in its walk over the map: for each level, the bits that it has taken
-	 * and not yet dealt with, and from which word they come. The first field begins a cache
-	 * line, because producers read those above.
+	 * How far the owner has come in taking slots out of the map. On each level, `bits` are the
+	 * bits that it has taken and not yet dealt with, and `word` is the index of the word they
+	 * come from. They have a cache line of their own, because the threads that set bits read
+	 * the fields above.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
@@ -55,14 +56,14 @@ bool map_has(const struct spill_map *map, uint32_t slot);
 /* ---- calls of the owner ---- */
 
 /*
- * Begins a walk over the whole map. It takes each word at most once, so that it ends however fast
- * producers are.
+ * Begins a walk over the whole map, in which map_take() takes out the slots. The walk takes each
+ * word at most once, so it ends however fast other threads set bits.
  */
 void map_begin(struct spill_map *map);
 
 /*
- * Takes up to `max` slots out of the map, and returns how many. If these are fewer than `max`, the
- * walk has come to the end of the map.
+ * Takes up to `max` slots out of the map, and returns how many. If it returns fewer than `max`, the
+ * walk that map_begin() has begun is at its end.
  */
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 

@@ -58,9 +58,10 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The load is seq_cst: see the head of this file. The exchange can be relaxed. It only
-	 * chooses the one thread that writes to the eventfd, and a consumer that stores 0 later
-	 * reads the outbox anyway.
+	 * The load must be seq_cst, so that it does not run before the store that has published the
+	 * event. A consumer stores 0 in `signalled` and then reads the outbox. So either this load
+	 * finds the 0, or the consumer finds the event. The exchange may be relaxed, because it
+	 * only chooses the one thread that writes to the eventfd.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -86,9 +87,9 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough: the owner stores 1 in `signalled` before it counts a write in `rings`,
-	 * and bell_clear_counted() has just read that count. So this load finds the 1 or something
-	 * newer.
+	 * Relaxed is enough. Before the owner writes to the eventfd, it stores 1 in `signalled`,
+	 * and then counts the write in `rings`. The call above has loaded that count, so this load
+	 * finds the 1, or a newer value.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

@@ -36,8 +36,9 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its ticket, a futex word, is zero or what an earlier queue has left there. It
- * is made odd, because 0 means that this is a forked child.
+ * Sets up a notifier. Its ticket, the futex word on which timerhub_wait() blocks, may have a number
+ * that an earlier queue has left there. The ticket is made odd and stays odd, because each wake
+ * adds 2 to it. So it is 0 only in a forked child, which finds zeroed memory and must not wait.
  */
 void notifier_begin(struct notifier *notifier);
 

@@ -50,7 +50,11 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* Lets the ring go on at the beginning of the array, if consumers have taken all handles. */
+/*
+ * Makes the next handle go to the beginning of the array, so that an outbox which never holds much
+ * stays in the cache. Does nothing as long as few cells of the array were used. The outbox must be
+ * empty.
+ */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -59,9 +63,10 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * A consumer that sees the new head and the old tail finds the outbox empty, which is true.
-	 * Relaxed is enough, because the caller's acquiring load of the head has made sure that the
-	 * cells were copied.
+	 * The new head is greater than the tail until the tail is stored below. A consumer that
+	 * sees them like this takes nothing, which is right, because the outbox is empty. Relaxed
+	 * is enough: the caller has loaded the head with acquire order, so the owner may fill all
+	 * cells again.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -75,8 +80,9 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * The head is in a cache line that consumers write, so it is read only if there seems to be
-	 * no room, or if the ring may go back to the beginning of its array.
+	 * The usual case: there is room for certain, even if consumers have taken nothing since the
+	 * head was last read. Consumers write to the cache line of the head, so it is loaded only
+	 * when the ring seems full, or when outbox_restart() may be possible.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
@@ -100,8 +106,8 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 
 	invariant(place - outbox->head_seen <= outbox->mask);
 	/*
-	 * Relaxed is enough, because outbox_publish() releases this store when consumers may see
-	 * it.
+	 * Relaxed is enough, because a consumer reads this cell only after it has seen the tail
+	 * that outbox_publish() stores later.
 	 */
 	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
 	return place;
@@ -110,16 +116,16 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
 	/*
-	 * 32 bits of the position are enough, because the number of cells divides 2^32. The cell
-	 * may be free by now. To blank it does no harm then, because it is filled before it is used
-	 * again.
+	 * 32 bits of the position are enough, because the number of cells divides 2^32. If the cell
+	 * is free by now, blanking it does no harm, because the owner fills it before a consumer
+	 * takes anything from it again.
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough for both accesses: the owner publishes the timer's newer handle
-	 * afterwards by a seq_cst store of the tail, so whoever sees that handle also sees this
-	 * store.
+	 * Both accesses may be relaxed. The owner is about to store a newer handle of this timer,
+	 * and publishes it by a seq_cst store of the tail. So a consumer that sees the newer handle
+	 * also sees the 0 that is stored here.
 	 */
 	if (u64_load_relaxed(cell) == handle)
 		u64_store_relaxed(cell, 0);
@@ -128,9 +134,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * Seq_cst, because notifier_signal() loads `signalled` next, and must not do so before this
-	 * store: see the head of notifier.c. A consumer that sees this tail may read the cells
-	 * before it, because the store pairs with outbox_take_before() by the label [outbox].
+	 * The store is seq_cst, because the load of `signalled` in notifier_signal() must not run
+	 * before it: see the head of notifier.c. [outbox] pairs with outbox_take_before(): a
+	 * consumer that loads this tail may read the cells before it.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
@@ -141,13 +147,13 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
 	/*
-	 * [outbox] pairs with the load in outbox_take_before(): consumers may still take these
-	 * handles, until the CAS below moves the head.
+	 * [outbox] pairs with outbox_take_before(): a consumer that loads this tail may read the
+	 * handles before it, until the CAS below has moved the head.
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting]: whoever sees the new head in outbox_exhausted() sees the flag too.
-	 * [outbox-room] pairs with outbox_take_before(): the cells may be filled again.
+	 * [outbox-compacting] pairs with outbox_exhausted(): readers of the new head see the flag.
+	 * [outbox-room] pairs with outbox_take_before(): the owner may fill the cells again.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
@@ -173,9 +179,9 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * An event that was published just now may be missed, because the load is not
-		 * seq_cst; outbox_count() finds it. [outbox] pairs with outbox_publish(): the cells
-		 * before this tail may be read.
+		 * This load is not seq_cst, so it may miss an event that was published just now.
+		 * outbox_count() finds that event. [outbox] pairs with outbox_publish(): this
+		 * thread may read the cells before the tail.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
@@ -219,14 +225,15 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * [outbox-compacting] pairs with the CAS in outbox_compact(): if that has moved the head to
-	 * what is loaded here, the load of the tail below sees the flag.
+	 * [outbox-compacting] pairs with the CAS in outbox_compact(): a thread that loads the head
+	 * which this CAS has stored sees TAIL_COMPACTING when it loads the tail below.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * TAIL_COMPACTING makes the tail greater than any head. Relaxed is enough, because the load
-	 * of the head above has acquired the flag, or an earlier outbox_count() has.
+	 * While the owner compacts the outbox, the flag TAIL_COMPACTING makes the tail greater than
+	 * any head. Relaxed is enough for the tail: if the owner has moved the head, the load of
+	 * the head above has made sure that this thread sees the flag.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

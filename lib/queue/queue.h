@@ -41,9 +41,10 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell in which a dispatch says what its thread is doing (board/thread_cell.h). It is
-	 * that of the loop, or of a thread that has dispatched the queue before, so that a queue's
-	 * only consumer finds its own at once. Never NULL.
+	 * The cell, which is a record in memory in which a thread says what it is doing while it
+	 * dispatches this queue (board/thread_cell.h). The queue of an observable loop has the
+	 * loop's cell. Any other queue has that of a thread which has dispatched it before, so that
+	 * a queue's only consumer need not search for its cell. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
@@ -63,21 +64,23 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of the one timer that the library arms for itself, with which a loop has itself
- * woken by a hub. It stores "never" in the uint64_t at the event's ptr. timerhub_each() recognizes
- * the timer by this function, and does not show it to the program.
+ * The callback of the timer by which a hub wakes a loop. It stores UINT64_MAX in the uint64_t that
+ * event->ptr points at, which tells the loop that this timer is no longer set. The library arms the
+ * timer for itself, so timerhub_each() recognizes it by this function and does not show it to the
+ * program.
  */
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes the queue's dispatches say in this cell of an observable loop what they are doing, and
- * count on the loop's board. Nobody may dispatch the queue while this runs.
+ * Makes the queue of an observable loop observable too. From now on, a thread that dispatches the
+ * queue records in `cell` what it is doing, and records slow callbacks on `loop_board`. No thread
+ * may dispatch the queue during this call.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 
 /*
- * Tells whether the outbox has handles. There may be no event to take all the same, because the
- * timers of all of them may have been cancelled or re-armed.
+ * Tells whether the outbox has handles of expired timers. There may be no event to take even then,
+ * because these timers may have been cancelled or re-armed since they expired.
  */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {

@@ -103,9 +103,10 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether the calling thread has this cell. The answer is also true for the cell of an
- * earlier thread with the same number that has ended without unwinding its stack, and so has not
- * given the cell up. That does no harm, because no callback runs there.
+ * Tells whether the calling thread owns this cell, the record in which one thread says which
+ * timer's callback it runs. The result is also true for a cell that an ended thread has left
+ * behind, if the calling thread has got the same number (thread_self()). That does no harm, because
+ * an ended thread runs no callback.
  */
 static bool callback_is_ours(const struct callback *callback)
 {
@@ -136,8 +137,8 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 }
 
 /*
- * Waits until the thread that has this cell has delivered the event of the timer, or has found that
- * it can't, and if `running` is true, until the callback has ended too.
+ * Waits until the thread that owns this cell no longer tries to deliver the timer's event. If
+ * `running` is true, it also waits until the timer's callback has ended on that thread.
  */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {

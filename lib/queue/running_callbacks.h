@@ -44,34 +44,41 @@ struct callbacks {
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
-/* Takes the cell with this index for the calling thread. Returns false if another thread has it. */
+/*
+ * Takes the cell at this index, a record in which the calling thread will say which timer's
+ * callback it runs. Returns false if another thread has the cell.
+ */
 static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 {
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
 	/*
-	 * The load may be relaxed, because the CAS decides. The CAS pairs with callback_free() by
-	 * its label [callback-cell]: once it has succeeded, only this thread writes the cell.
+	 * The load only avoids a CAS that would fail, so it may be relaxed. After the CAS, only
+	 * this thread writes the cell, because [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * `end` is raised before this thread delivers its first event. So a thread in
-	 * timerhub_cancel_sync() that finds an event delivered also finds the new `end`, and does
-	 * not leave out this cell.
+	 * timerhub_cancel_sync() searches the cells below `end`. This thread raises `end` before it
+	 * delivers its first event. So a canceller that has seen one of these events delivered does
+	 * not miss this thread's cell.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
 }
 
-/* Finds a free cell for callbacks_enter() if another thread has the one it tries first. */
+/*
+ * Does the rest of callbacks_enter() if the cell that it tries first belongs to another thread:
+ * searches all cells, and waits until one is free.
+ */
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
 /*
- * Takes a free cell for the calling thread, which is about to dispatch events. `cpu` is a hint
- * where to look for one. If all cells are taken, the call waits.
+ * Takes a free cell for the calling thread, which is about to dispatch events and will say in the
+ * cell which timer's callback it runs. `cpu` is a hint where to search first. If all cells are
+ * taken, the call waits until one is free.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
@@ -81,24 +88,27 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 	                                        : callbacks_enter_elsewhere(callbacks, cpu);
 }
 
-/* Says in the cell that its thread is going to try to deliver the event of this timer. */
+/*
+ * Records that the calling thread is going to try to deliver the event of this timer. A thread in
+ * timerhub_cancel_sync() that finds this waits for the outcome.
+ */
 void callback_consider(struct callback *callback, uint64_t handle);
 
 /*
- * Says in the cell that its thread has delivered the event of this timer, and calls its callback
- * next.
+ * Records that the calling thread has delivered the event of this timer, and calls the timer's
+ * callback next.
  */
 void callback_begin(struct callback *callback, uint64_t handle);
 
 /*
- * Wakes the threads in timerhub_cancel_sync() that wait for this thread's callback, which has just
- * returned.
+ * Wakes the threads that wait in timerhub_cancel_sync() for the calling thread's callback, which
+ * has just returned.
  */
 void callback_wake(struct callback *callback) __attribute__((cold));
 
 /*
- * Says in the cell that the callback has returned, and wakes the threads in timerhub_cancel_sync()
- * that wait for it. It is inline, because it is called for each event.
+ * Records that the calling thread's callback has returned, and wakes the threads in
+ * timerhub_cancel_sync() that wait for this. It is inline, because it is called for each event.
  */
 static inline void callback_end(struct callback *callback)
 {
@@ -110,7 +120,7 @@ static inline void callback_end(struct callback *callback)
 		callback_wake(callback);
 }
 
-/* Gives up a cell, so that another thread can take it. */
+/* Gives up the calling thread's cell (struct callback), so that another thread can take it. */
 static inline void callback_free(struct callback *callback)
 {
 	/*
@@ -126,14 +136,15 @@ static inline void callback_free(struct callback *callback)
 }
 
 /*
- * Says that the thread's last callback, which an exception has left, has ended, and gives up the
- * thread's cell.
+ * Does the work of callbacks_leave() if an exception has propagated out of the last callback. It
+ * first records that this callback has ended, and then gives up the calling thread's cell.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the thread's cell when it has dispatched its events. If a C++ exception has left the
- * last callback, this first says that the callback has ended.
+ * Gives up the calling thread's cell (struct callback) after it has dispatched its events. If a C++
+ * exception has propagated out of the last callback, this first records that the callback has
+ * ended, because threads may wait for its end.
  */
 static inline void callbacks_leave(struct callback *callback)
 {

@@ -26,8 +26,9 @@ bool thread_lives(uint32_t tid)
 }
 
 /*
- * Returns the index of the cell that a search for a thread's cell visits after `after` others. A
- * thread's CPU clock has the thread's number above its 3 lowest bits.
+ * A search for a thread's cell begins at an index that is computed from the thread's number.
+ * Returns the index of the cell that the search visits after `after` others. The id of a thread's
+ * CPU clock has the thread's number above its 3 lowest bits.
  */
 static inline unsigned cell_index(uint32_t clock, unsigned after)
 {
@@ -35,8 +36,10 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 }
 
 /*
- * Takes the cell of a thread that has ended, whose CPU clock was `before`, or a cell that was never
- * used if `before` is 0. Returns false if another thread has taken it meanwhile.
+ * Takes a cell, a record of what one thread is doing, for the calling thread. Threads are told
+ * apart by the ids of their CPU clocks: the calling thread's is `clock`, and `before` is that of
+ * the ended thread which had the cell, or 0 if the cell is unused. Returns false if another thread
+ * has taken the cell meanwhile.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
@@ -94,8 +97,9 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 
 		cell = &board->cells[cell_index(clock, i)];
 		/*
-		 * Relaxed is enough: only this thread stores its own clock, and if the cell is
-		 * free, the CAS in cell_take() confirms it.
+		 * A cell contains its thread's clock id, or 0 if it is free. Relaxed is enough for
+		 * the load: nobody else stores this thread's id, and a free cell is taken by the
+		 * CAS in cell_take(), which fails if the cell is no longer free.
 		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)

@@ -27,9 +27,10 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Keeps the cell of a thread in the queue, so that the thread finds it at once in its next
- * dispatch. Relaxed is enough: if two consumers store their cells at the same time, either may
- * stay, because a thread that finds the cell of another searches for its own.
+ * Remembers in the queue the calling thread's cell, the record in which it says what it is doing,
+ * so that its next dispatch need not search for it. Relaxed is enough: if two threads store their
+ * cells at the same time, either may stay, because a thread that finds another's cell searches for
+ * its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {

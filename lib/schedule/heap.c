@@ -17,7 +17,7 @@ void heap_init(struct heap *heap, struct timer_due *entries, struct timer_filing
 	heap->count = 0;
 }
 
-/* Stores an entry at this index, and records the index in the filing of the entry's slot. */
+/* Stores an entry at this index, and records the index in the slot's element of `filings`. */
 static void heap_put_at(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	heap->entries[index] = entry;

@@ -49,9 +49,9 @@ static void run_sort_by_insertion(struct run *run)
 }
 
 /*
- * Sorts the entries by 8 bits of their times into the array `spare`, which then changes places with
- * the array of entries. Entries that are equal in these bits keep their order, so to sort by the
- * low bits and then by the high ones sorts by both.
+ * Sorts the entries by 8 bits of their times into the array `spare`, and then swaps the two arrays.
+ * Entries that agree in these bits keep their order. So sorting first by the low bits and then by
+ * the high bits sorts by both.
  */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
@@ -90,7 +90,8 @@ void run_sort(struct run *run)
 }
 
 /*
- * Lets the run begin at its first entry that is not removed. An empty run begins at index 0 again.
+ * Skips the removed entries at the beginning of the sorted array. If no entry is left, the array
+ * begins at index 0 again.
  */
 static void run_skip_removed(struct run *run)
 {
@@ -100,7 +101,7 @@ static void run_skip_removed(struct run *run)
 		run->begin = run->end = 0;
 }
 
-/* Returns the index of a slot's entry, which must be in the run. */
+/* Returns the index of a slot's entry in the sorted array run->entries. There must be one. */
 static uint32_t run_index_of(const struct run *run, uint32_t slot)
 {
 	uint32_t where = run->filings[slot].where;

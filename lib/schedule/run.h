@@ -30,35 +30,40 @@ static inline bool run_empty(const struct run *run)
 }
 
 /*
- * Adds a timer at the end of the run. The caller must call run_sort() when it has added all timers.
+ * Adds a timer at the end of the array, without sorting. The caller must call run_sort() when it
+ * has added all timers.
  */
 void run_add(struct run *run, struct timer_due due);
 
 /*
- * Sorts the run. All times in it differ only in their low RUN_TIME_BITS bits, because they come
- * from one bucket of the wheel, so only these are compared.
+ * Sorts the array of timers by time. It compares only the low RUN_TIME_BITS bits of the times,
+ * because all timers come from one bucket of the wheel, and so agree in the other bits.
  */
 void run_sort(struct run *run);
 
-/* Removes the timer in `slot`, which must be in the run. The run must have been sorted. */
+/* Removes the timer in `slot`, which must have an entry in this sorted array. */
 void run_remove(struct run *run, uint32_t slot);
 
-/* Returns when the timer in `slot` is due. It must be in the run. */
+/* Returns when the timer in `slot` is due. It must have an entry in this sorted array. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* Returns when the earliest timer of the run is due, or UINT64_MAX if the run is empty. */
+/*
+ * Returns when the earliest timer in this sorted array is due, or UINT64_MAX if the array is empty.
+ */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
-/* Removes the earliest timer of the run, which must not be empty, and returns its slot. */
+/*
+ * Takes the earliest timer out of this sorted array, which must not be empty, and returns its slot.
+ */
 uint32_t run_take(struct run *run);
 
 /*
- * Returns the slot of a timer that will be taken soon, so that it can be prefetched: at most
- * `ahead` others are taken before it. Returns SLOT_NONE if there are not so many, or if the entry
- * was removed.
+ * Returns the slot of the entry that comes `ahead` places after the earliest one, so that the
+ * caller can prefetch its timer before it takes it. Returns SLOT_NONE if the array ends before that
+ * place, or if the entry there was removed.
  */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {

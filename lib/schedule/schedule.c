@@ -112,9 +112,10 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches the filings, which say where an entry lies, for all entries of a chunk, and also the
- * next chunk. A chunk is a part of a bucket of the wheel. The caller still works on the chunk
- * before. All this was last used when the entries were inserted, so it is in no cache.
+ * Prefetches memory that the caller will need when it has come to this chunk. A chunk has up to 20
+ * entries of one bucket of the wheel. This fetches each entry's element of `filings`, which records
+ * where the entry is, and then the bucket's next chunk. No cache has this memory, because it was
+ * last used when the entries were inserted.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -129,8 +130,9 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Inserts all entries of a chunk, a part of a bucket of the wheel, into the run or on a lower level
- * of the wheel.
+ * Inserts the entries of a chunk again, because the wheel's time has reached their bucket. A chunk
+ * has up to 20 entries of one bucket. What is due in the present bucket of the finest level goes
+ * into the run, an array that is sorted next. All other entries go to lower levels of the wheel.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -147,8 +149,9 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 }
 
 /*
- * Moves the wheel forward to `base_ns`. If it thereby reaches a bucket, the bucket's entries are
- * sorted into the run, which must be empty, or go to a lower level of the wheel.
+ * Moves the wheel's own time forward to `base_ns`. If there are entries in the bucket of that time,
+ * they leave the bucket: they go to lower levels of the wheel, or into the run, a sorted array from
+ * which the next timers are taken. The run must be empty before.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -168,7 +171,10 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Takes the earliest timer of run and heap, if it is due. Otherwise returns SLOT_NONE. */
+/*
+ * Takes the earliest timer in the run (a sorted array) and the heap, and returns its slot. Returns
+ * SLOT_NONE if it is not due at `now_ns`.
+ */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -180,9 +186,10 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the earliest timer out of the wheel if it is due; run and heap must be empty. It is not
- * inlined, because schedule_take() would otherwise have to save more registers even when it takes
- * from the run.
+ * Takes the earliest timer out of the wheel if it is due at `now_ns`. The schedule's two other
+ * parts, the heap and the sorted array `run`, must be empty. This function is not inlined, because
+ * schedule_take() would otherwise have to save more registers, even when it takes a timer from the
+ * array.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
@@ -237,8 +244,8 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
 	/*
-	 * Run and heap hold what is due within one bucket of the finest level, which is 65.5 us.
-	 * The run's removed entries are among these.
+	 * The run (a sorted array) and the heap have only what is due within one bucket of the
+	 * wheel's finest level, which is 65.5 us wide. Removed entries of the run are counted too.
 	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);

@@ -27,16 +27,17 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule for as many timers as there are slots. `filings` has an element for each
- * slot. Returns 0 or a negative errno.
+ * Opens an empty schedule for timers in the slots below `slots`. `filings` is an array with an
+ * element for each slot, in which the schedule records where the slot's entry is. Returns 0 or a
+ * negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
 void schedule_close(struct schedule *schedule);
 
 /*
- * Schedules the timer in `slot` for this time, instead of the one that it had. UINT64_MAX takes it
- * out of the schedule.
+ * Schedules the timer in `slot` for this time. If the timer was scheduled for another time, it is
+ * moved. UINT64_MAX takes it out of the schedule.
  */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
@@ -54,28 +55,30 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots of the earliest timers and returns how many. The caller must schedule
- * them anew, because their timers may have been moved to a later time since they were scheduled.
- * Only slots that are scheduled for a time before `before_ns` count. wheel_doubt() says more.
+ * Finds the earliest of the timers that are scheduled for a time before `before_ns`, stores up to
+ * `max` of their slots, and returns how many. They may have been moved to a later time since they
+ * were scheduled, so the caller must schedule each of them again. wheel_doubt() says when the
+ * result is 0.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
  * Takes the earliest timer out of the schedule, if it is due at `now_ns`, and returns its slot.
- * Returns SLOT_NONE if none is due.
+ * Returns SLOT_NONE if no timer is due.
  *
- * If many entries must be sorted first, the call takes as long as thousands of others. If `cheaply`
- * is true, it then does nothing and returns SLOT_DEAR, so that the caller can first deliver what it
- * already has.
+ * If the call must first sort many entries, it takes as long as thousands of other calls. If
+ * `cheaply` is true, it does not sort them, and returns SLOT_DEAR, so that the caller can first
+ * deliver what it already has.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that it can be prefetched: at most
- * `ahead` others of the run are taken before it. If the run is empty, it is the wheel's earliest.
- * Returns SLOT_NONE if that is not known.
+ * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it. If the
+ * sorted array `run` is not empty, this is the entry that comes `ahead` places after its first.
+ * Otherwise it is the earliest timer in the wheel. Returns SLOT_NONE if there is no such timer, or
+ * if it is not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -83,7 +86,10 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Tells whether the last timer that was taken was the first after the run was sorted. */
+/*
+ * Tells whether the sorted array `run` has lost only its first entry since it was sorted. After a
+ * schedule_take() this means that it is time to begin prefetching the timers in that array.
+ */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;
@@ -96,8 +102,9 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 uint64_t schedule_next_ns(struct schedule *schedule);
 
 /*
- * Counts the slots that are due in each range of base/ahead.h, as wheel_ahead() does. It takes up
- * to half a millisecond if thousands of buckets have entries.
+ * Counts the timers by how soon after `now_ns` they are due, in the ranges of time of base/ahead.h.
+ * wheel_ahead() says how exact the counts are. This takes up to half a millisecond if thousands of
+ * buckets have entries.
  */
 void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
                     uint64_t ret_counts[AHEAD_RANGES]);

@@ -47,8 +47,8 @@ static unsigned level_shift(unsigned level)
 }
 
 /*
- * Returns the level of the wheel to which an entry with this time belongs. The time must be after
- * the bucket in which the wheel is now.
+ * Returns the level of the wheel to which an entry with this time belongs. The time must be later
+ * than the bucket of the finest level in which the wheel's own time is.
  */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -108,7 +108,7 @@ uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 	return next;
 }
 
-/* Stores an entry in a chunk, and records where it is in the filing of the entry's slot. */
+/* Stores an entry in a chunk, and records its position in the slot's element of `filings`. */
 static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
                             struct timer_due due)
 {
@@ -148,8 +148,8 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 }
 
 /*
- * Keeps the lower bound of a bucket's times right when an entry has been stored there, and also
- * that of a sweep over the bucket.
+ * Keeps the lower bound of a bucket's times right after an entry was stored in the bucket. A sweep,
+ * a walk over all entries of the bucket, has such a bound too.
  */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
@@ -172,7 +172,9 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* Ends the sweep over this bucket, if there is one, because the bucket has become empty. */
+/*
+ * Ends the sweep, a walk over all entries of a bucket, if it is in this bucket, which is empty now.
+ */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -228,8 +230,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket moves this entry, and so writes the filing of
-		 * its slot, which says where the entry is. Prefetch that.
+		 * The next removal from this bucket moves this entry, and records the new position
+		 * in the slot's element of `filings`. Prefetch that element.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -269,9 +271,9 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * Searches a bucket for its earliest time if the bucket's lower bound may be too early, unless the
- * bucket is too long for that. The bucket is written although the wheel is const, because that
- * changes nothing for the caller.
+ * Makes the lower bound of a bucket's times exact again, if it may be too early, by searching the
+ * bucket for its earliest time. Does nothing if the bucket is too long for a search. The bucket is
+ * written although the wheel is const, because the wheel still holds the same entries.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -342,8 +344,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to what schedule_ahead() counts. Each entry of the first chunk
- * stands for its share of the whole bucket, because to read all of a long one would take too long.
+ * Adds the entries of a bucket to the counts of schedule_ahead(). Only the bucket's first chunk (up
+ * to 20 entries) is read, because a whole bucket could take too long. Each entry of the chunk
+ * counts for its share of the bucket.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -373,8 +376,8 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts)
 /* ---- sweeping ---- */
 
 /*
- * Goes on with a sweep, a walk over all entries of this bucket, or begins one. Stores up to `max`
- * of their slots and returns how many.
+ * Begins or continues a sweep, which is a walk over all entries of this bucket. Stores the slots of
+ * the next entries, at most `max`, and returns how many it has stored.
  */
 static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
                             unsigned max)
@@ -408,9 +411,9 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep that has visited all entries of its bucket. The caller has stored each of them again
- * since the sweep began, so the lower bound of what was stored since then is exact for the whole
- * bucket.
+ * Ends a sweep, which is a walk over all entries of one bucket. The caller has inserted each of
+ * these entries again, or removed it. So the lower bound of all times that were stored since the
+ * sweep began is now a lower bound of the whole bucket, and becomes the bucket's bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -461,8 +464,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The base, the wheel's own time, must not move past the earliest entry. So it can enter no
-	 * bucket but the first.
+	 * Only the wheel's first bucket can be the one that is entered. `base_ns` is not later than
+	 * the earliest entry, and that entry is in the first bucket.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -69,9 +69,10 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk that the walk over the bucket has come to. The bound is that of all
-	 * entries that were stored since the walk began, so when it ends, it is the bound of the
-	 * whole bucket.
+	 * The state of the walk over the bucket: `first` is the chunk that the walk has come to.
+	 * `bound_ns` is a lower bound of the times that were stored in the bucket since the walk
+	 * began. When the walk ends, every entry has been stored again, so this bound then holds
+	 * for the whole bucket.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -87,15 +88,18 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the time up to which wheel_doubt() has let the caller check all entries.
-	 * These buckets are not checked again, unless the base, the wheel's own time, goes back.
+	 * For each level, the end of the latest bucket that wheel_doubt() has swept, which means
+	 * that it has returned all entries of the bucket for its caller to check. It sweeps each
+	 * bucket only once, because buckets can be long. If the wheel's own time goes back, these
+	 * ends are set to 0.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * Returns how many chunks are enough for a wheel with so many slots. Each bucket can have one chunk
- * that is not full, the bucket that is being emptied can have another, and chunk 0 is not used.
+ * Returns how many chunks are enough for a wheel with this many slots. A chunk has up to 20 entries
+ * of one bucket. Each bucket can have one chunk that is not full, the bucket that is being emptied
+ * can have another, and chunk 0 is not used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -115,8 +119,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. It can if the time is after the bucket
- * in which the wheel is now.
+ * Tells whether the wheel can hold an entry with this time. It can if the time is later than the
+ * bucket of the finest level in which the wheel's own time is.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -129,7 +133,8 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
 /*
- * Prefetches the memory that is touched when the timer in `slot` is moved. It must be in the wheel.
+ * Prefetches the memory that is touched when the timer in `slot`, which must be in the wheel, is
+ * moved to another time.
  */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
@@ -188,9 +193,10 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds the number of entries that are due in each range of base/ahead.h to `counts`. Of a bucket
- * with more than 20 entries it reads only some, so its entries may be counted in a range beside
- * their own. Their sum is exact.
+ * Counts the wheel's entries by how soon after `now_ns` they are due, and adds the numbers to
+ * `counts`, which has an element for each range of time in base/ahead.h. If a bucket has more than
+ * 20 entries, only some of them are read, and stand for the others, so the ranges are estimates.
+ * Their sum is the exact number of entries.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
@@ -206,13 +212,13 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Moves the wheel's own time, the base, forward to `base_ns`, which is at most wheel_bound_ns(). In
- * an empty wheel it can also be moved back, which is needed when the wall clock was set back.
+ * Moves the wheel's own time, the base, forward to `base_ns`, which is at most wheel_bound_ns(). If
+ * the wheel is empty, the base can also go back, which is needed when the wall clock was set back.
  *
- * If the base thereby enters a bucket, the bucket is emptied: this returns its first chunk, and
- * wheel_leave_chunk() returns the others. The caller must insert all entries of these chunks again,
- * whose filings still have the old positions. It returns CHUNK_NONE if the base has entered no
- * bucket.
+ * If `base_ns` lies in a bucket that has entries, the bucket is emptied. The call returns the
+ * bucket's first chunk (up to 20 entries), and wheel_leave_chunk() returns the following ones. The
+ * caller must insert all these entries again; until then their slots' `filings` are out of date.
+ * Otherwise the call returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
