@@ -50,8 +50,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	uint64_t now_ns = loop->turn_ns;
 
 	/*
-	 * Set this for each entry and not once a turn, because a callback may have cleared it by
-	 * asking how long the loop may block.
+	 * The entry is no longer in the schedule, so the loop must find out again which entry is
+	 * the first before it blocks.
 	 */
 	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
