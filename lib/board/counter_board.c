@@ -108,9 +108,10 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Allocates memory for the memfd in which other processes see a hub's counters. Without that, a
- * later write to the mapping raises SIGBUS if no memory is left. Returns 0, or -ENOSPC if there is
- * too little memory. The counters of queues are left out, because most of them are never used.
+ * Allocates memory for the memfd in which other processes see the counters of a hub or loop.
+ * Without that, a later write to the mapping raises SIGBUS if no memory is left. Returns 0, or
+ * -ENOSPC if there is too little memory. The counters of queues are left out, because most of them
+ * are never used.
  */
 static int board_commit(int fd)
 {

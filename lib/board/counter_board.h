@@ -97,8 +97,8 @@ struct board_callers {
 	/*
 	 * When a thread last asked the kernel whether any thread with a cell has ended, and none
 	 * had. The time is on the hub's clock, and 0 means never. A cell is the record in which a
-	 * thread shows what it is doing. A thread asks the kernel if all cells are taken, but at
-	 * most once a second.
+	 * thread shows what it is doing. A thread that finds all cells taken asks the kernel, but
+	 * not within a second after that time.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -119,9 +119,9 @@ struct board_shard {
 
 /*
  * The numbers of one of the ring buffers through which threads tell the hub's owner about timers
- * (owner/inbox.h). They can be a little out of date. `tail` - `head` timers wait in the ring
- * buffer. While the ring buffer is full, timers go into a bitmap, the spill map, in which about
- * `spilled` - `drained` of them wait.
+ * (owner/inbox.h). These numbers can be a little out of date. `tail` - `head` timers wait in the
+ * ring buffer. While the ring buffer is full, timers go into a bitmap, the spill map, in which
+ * about `spilled` - `drained` of them wait.
  */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
@@ -133,8 +133,8 @@ struct board_lane {
 /*
  * The counters of a queue. They are not reset when the queue is closed, and the next queue with the
  * same index in the hub's table goes on counting. A published handle leaves the queue when a
- * consumer receives its event (`delivered`), or skips it because the timer was cancelled or
- * re-armed (`passed_over`). So `put` - `delivered` - `passed_over` handles wait in the queue.
+ * consumer receives its event (`delivered`), or skips it, for example because the timer was
+ * cancelled (`passed_over`). So `put` - `delivered` - `passed_over` handles wait in the queue.
  */
 struct board_queue {
 	/*
@@ -148,7 +148,7 @@ struct board_queue {
 	/*
 	 * When a thread last took events from the queue, on the hub's clock; 0: never. The time is
 	 * stored when a drain or a wait returns events. When a dispatch begins, it is stored only
-	 * if other processes can observe the hub or the loop.
+	 * in an observable hub or loop, whose counters other processes can read.
 	 */
 	atomic_u64 taken_ns;
 	/*
@@ -190,8 +190,8 @@ struct board_deliveries {
 
 /*
  * Returns the index of the histogram bucket for an event that was taken or published at `now_ns`,
- * by how late the event was. If the event seems early, because the clock was set back, the result
- * is 0.
+ * by how late the event was. If the event seems to be early because the clock was set back, the
+ * result is 0.
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
@@ -199,9 +199,9 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop. The loop's thread copies them here at the end of each
- * timerhub_loop_turn(), so that other processes can read them. How late timeouts were is counted in
- * board_owner.lateness.
+ * The counters of a loop. The loop's thread copies them here at the end of timerhub_loop_turn() and
+ * timerhub_loop_settle(), so that other processes can read them. How late timeouts were is counted
+ * in board_owner.lateness.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;

@@ -20,8 +20,8 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	/*
 	 * The low bits of `gate` count the threads that use the entry. A thread that gives the
 	 * entry to another function first sets SLOW_GIVING in `gate`, by a CAS that fails if there
-	 * are users. Seq_cst, so that either that CAS fails because of this user, or this thread
-	 * sees SLOW_GIVING or the new function.
+	 * are users. Both changes are seq_cst, so either the CAS fails because of this user, or
+	 * this thread sees SLOW_GIVING or the new function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)

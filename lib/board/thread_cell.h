@@ -77,8 +77,9 @@ static inline struct board_cell *cell_of(struct board_cell *const *cell)
 }
 
 /*
- * Returns the word that says whether the thread of this cell is inside a call, or in one of its
- * callbacks (TIMERHUB_IN_CALL), or outside (TIMERHUB_AWAY).
+ * Returns the word that says whether the thread is inside a call into the library or one of its
+ * callbacks (TIMERHUB_IN_CALL), or outside the library (TIMERHUB_AWAY). `cell` is the record in
+ * which the thread shows what it is doing.
  */
 static inline uint64_t cell_state(const struct board_cell *cell)
 {
@@ -94,7 +95,7 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * The callbacks of each call are numbered from 1. Go back to 0, so that a reader does not
+	 * The callbacks of each call are numbered anew. Go back to 0, so that a reader does not
 	 * take a callback of this call for the callback of the last call that had the same number.
 	 */
 	u32_store_release(&cell->count, 0);

@@ -45,9 +45,9 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Lets the calling thread of a forked child use the child's copy of a loop. The copy shares its
- * timerfd with the parent. If the loop is observable, the copy also shares the memfd that holds the
- * counters. So the copy gets a new memfd now, and a new timerfd in the next timerhub_loop_fd().
+ * Adopts a forked child's copy of a loop, so that the calling thread can use it. The copy shares
+ * its timerfd with the parent. If the loop is observable, the copy also shares the memfd that holds
+ * the counters. So the copy gets a new memfd now, and a new timerfd in the next timerhub_loop_fd().
  *
  * If another thread of the parent was inside timerhub_loop_turn() at the fork, that thread does not
  * exist in the child. So its turn is treated as ended.

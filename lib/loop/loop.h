@@ -83,9 +83,9 @@ struct timerhub_loop {
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
 	 * The record in which the loop's thread shows other processes what it is doing; NULL if the
-	 * loop is not observable. Usually it points into the counter board of the hub or the loop.
-	 * After a callback has closed the loop, it points to `gone_cell`, which nobody reads,
-	 * because that board may be unmapped.
+	 * loop is not observable. Usually the record lies in memory that other processes map. After
+	 * a callback has closed the loop, this points to `gone_cell`, which nobody reads, because
+	 * that memory may be unmapped.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;

@@ -25,8 +25,7 @@ struct place {
 	 * If a timeout has this place of the table, this is the address of the timeout, whose bit 0
 	 * is 0. If the place is free, bit 0 is 1, and the other bits have these meanings:
 	 * - Bit 1: the place is in the list that fresh_file() goes through.
-	 * - Bits 2 to 7: n, if the time of the place's schedule entry was rounded down to a
-	 *   multiple of 2^n ns.
+	 * - Bits 2 to 7: n, if the place's schedule entry was rounded down to a multiple of 2^n ns.
 	 * - The upper half: the index of the next free place, or SLOT_NONE.
 	 */
 	uint64_t holder;

@@ -318,8 +318,8 @@ static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loo
 }
 
 /*
- * Checks whether timerhub_loop_turn() or timerhub_loop_settle() may be called now, and makes the
- * loop belong to the calling thread. Returns 0 or a negative errno.
+ * Checks whether timerhub_loop_turn() or timerhub_loop_settle() may be called now. If so, makes the
+ * loop belong to the calling thread and returns 0. Otherwise returns a negative errno.
  */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
