@@ -29,8 +29,8 @@
 static atomic_ptr shown[BOARD_SHOWN_MAX];
 
 /*
- * Runs in a forked child. Replaces each board that it shares with its parent by private memory, so
- * that it does not count on the parent's.
+ * Runs in a forked child, and replaces each board, a shared mapping that holds counters, by private
+ * memory. Otherwise the child would go on counting in its parent's counters.
  */
 static void board_forked(void)
 {
@@ -51,8 +51,9 @@ static void board_register(void)
 }
 
 /*
- * Adds a board to the list of those that a forked child stops sharing with its parent. Returns 0,
- * or -ENOSPC if the list is full, or the error of pthread_atfork(3).
+ * Registers a board, a shared mapping that holds counters. A forked child replaces each registered
+ * board by private memory, so that it does not change its parent's counters. Returns 0, or -ENOSPC
+ * if BOARD_SHOWN_MAX boards are registered, or the error of pthread_atfork(3).
  */
 static int board_show(struct board *board)
 {
@@ -70,7 +71,10 @@ static int board_show(struct board *board)
 	return -ENOSPC;
 }
 
-/* Takes a board out of the list of those that a forked child stops sharing, if it is there. */
+/*
+ * Unregisters a board, because the caller is going to unmap it, and a forked child must not map
+ * private memory at its address then. Does nothing if the board is not registered.
+ */
 static void board_hide(struct board *board)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -104,9 +108,10 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Makes the kernel set memory aside for an observable board. Without that, an access could raise
- * SIGBUS later. Returns 0, or -ENOSPC if there is too little memory. The pages of the queues are
- * left out, because most of them are never touched.
+ * Allocates memory for the memfd in which other processes see the counters of a hub or loop.
+ * Without that, a later write to the mapping raises SIGBUS if no memory is left. Returns 0, or
+ * -ENOSPC if there is too little memory. The counters of queues are left out, because most of them
+ * are never used.
  */
 static int board_commit(int fd)
 {

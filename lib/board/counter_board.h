@@ -75,16 +75,18 @@ struct board_owner {
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
 	/*
-	 * How many timers were due in each range of base/ahead.h from `ahead_at_ns` on, which is on
-	 * the hub's clock. Only an observable hub or loop counts them, once a second at most.
+	 * How many timers were due soon, counted at the time `ahead_at_ns`: ahead[0] are those that
+	 * were due within 1 ms, ahead[1] those within 1 to 10 ms, and so on, as ahead_within_ns()
+	 * says. They are counted only in an observable hub or loop, whose counters other processes
+	 * can read, and at most once a second.
 	 */
 	atomic_u64 ahead[AHEAD_RANGES];
-	atomic_u64 ahead_at_ns; /* 0: they were not counted yet */
+	atomic_u64 ahead_at_ns; /* when `ahead` was last counted, on the hub's clock; 0: never */
 };
 
 /*
- * The counters that all threads write which use the hub. To share them costs little, because each
- * is only counted beside something much slower.
+ * The counters that every thread which uses the hub may increment. They may share a cache line,
+ * because a thread increments them only in an operation that is slow anyway, such as a system call.
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
@@ -93,15 +95,17 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a thread that found all cells taken last asked the kernel which of their threads
-	 * have ended.
+	 * When a thread last asked the kernel whether any thread with a cell has ended, and none
+	 * had. The time is on the hub's clock, and 0 means never. A cell is the record in which a
+	 * thread shows what it is doing. A thread that finds all cells taken asks the kernel, but
+	 * not within a second after that time.
 	 */
 	atomic_u64 looked_ns;
 };
 
 /*
- * The numbers of a stack of free slots (timer/arena.h), of an observable hub. Whoever changes the
- * stack copies them here, so that timerhub-top can show them.
+ * The numbers of one of the hub's stacks of free timer slots (timer/arena.h). In an observable hub,
+ * each thread that changes the stack copies them here, so that timerhub-top(1) can show them.
  */
 struct board_shard {
 	/*
@@ -114,9 +118,10 @@ struct board_shard {
 };
 
 /*
- * The numbers of one ring buffer of the inbox (owner/inbox.h), which can be a little out of date.
- * `tail` - `head` slots wait in it. About `spilled` - `drained` slots wait in the spill map because
- * it was full.
+ * The numbers of one of the ring buffers through which threads tell the hub's owner about timers
+ * (owner/inbox.h). These numbers can be a little out of date. `tail` - `head` timers wait in the
+ * ring buffer. While the ring buffer is full, timers go into a bitmap, the spill map, in which
+ * about `spilled` - `drained` of them wait.
  */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
@@ -126,8 +131,10 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue. The next queue that gets the same index in the hub's table goes on
- * counting. `put` - `delivered` - `passed_over` handles wait in the queue's outbox.
+ * The counters of a queue. They are not reset when the queue is closed, and the next queue with the
+ * same index in the hub's table goes on counting. A published handle leaves the queue when a
+ * consumer receives its event (`delivered`), or skips it, for example because the timer was
+ * cancelled (`passed_over`). So `put` - `delivered` - `passed_over` handles wait in the queue.
  */
 struct board_queue {
 	/*
@@ -139,8 +146,9 @@ struct board_queue {
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
 	/*
-	 * When somebody last took events, on the hub's clock: when a drain or wait returned some,
-	 * or when a dispatch began, if the hub is observable. 0 if nobody ever has.
+	 * When a thread last took events from the queue, on the hub's clock; 0: never. The time is
+	 * stored when a drain or a wait returns events. When a dispatch begins, it is stored only
+	 * in an observable hub or loop, whose counters other processes can read.
 	 */
 	atomic_u64 taken_ns;
 	/*
@@ -152,8 +160,8 @@ struct board_queue {
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
 	atomic_u64 address;     /* address of the queue, as cells name it; 0: no queue */
 	/*
-	 * What the thread of an observable loop is doing, if the queue belongs to such a loop;
-	 * otherwise unused.
+	 * What a loop's thread is doing, if the queue belongs to a loop that other processes can
+	 * observe (TIMERHUB_LOOP_OBSERVABLE). Otherwise unused.
 	 */
 	struct board_cell loop;
 };
@@ -181,8 +189,9 @@ struct board_deliveries {
 };
 
 /*
- * Returns the bucket of a histogram that counts an event taken or published at `now_ns`. It is the
- * first one if that is before the deadline, because the clock was set back.
+ * Returns the index of the histogram bucket for an event that was taken or published at `now_ns`,
+ * by how late the event was. If the event seems to be early because the clock was set back, the
+ * result is 0.
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
@@ -190,8 +199,9 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop, which its thread copies here at the end of each turn. It also counts how
- * late timeouts were, in owner.lateness of the same board.
+ * The counters of a loop. The loop's thread copies them here at the end of timerhub_loop_turn() and
+ * timerhub_loop_settle(), so that other processes can read them. How late timeouts were is counted
+ * in board_owner.lateness.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
@@ -202,20 +212,21 @@ struct board_loop {
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
 	atomic_u64 address; /* address of the loop, as cells name it */
 	/*
-	 * When the loop must turn next, or should have turned if that has passed. UINT64_MAX:
-	 * never.
+	 * When the program must call timerhub_loop_turn() next; UINT64_MAX means never. A time in
+	 * the past means that the call is overdue.
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing, if the loop has no hub or one that is not observable.
-	 * Any other loop says it on the hub's board, in the `loop` of its queue there.
+	 * What the loop's thread is doing. If other processes can observe the loop's hub too, this
+	 * is unused, and the thread writes to board_queue.loop in the hub's counters instead.
 	 */
 	struct board_cell cell;
 };
 
 /*
- * The whole board. The board of a loop has only the header, `loop`, `slow` and owner.lateness;
- * everything else is 0 there.
+ * All counters of a hub or a loop, in one piece of memory. Other processes can map it if the hub or
+ * loop is observable. A loop uses only `header`, `loop`, `slow`, and the fields `lateness`, `ahead`
+ * and `ahead_at_ns` of `owner`. Everything else is 0 in the board of a loop.
  */
 struct board {
 	struct board_header header;
@@ -244,10 +255,10 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when events have waited in the queue with this index without anybody taking one:
- * since the queue became non-empty, or since somebody last took an event if that was later. For a
- * thread that dispatches, that is when its present callback began, as its cell on the board says.
- * If no event waits, the result means nothing.
+ * Returns since when no event was taken from the queue with this index, although events waited. The
+ * result is the latest of these times: when the queue was last empty and got an event, when a
+ * thread last took events, and when a thread that is dispatching the queue now began its present
+ * callback. If no event waits, the result means nothing.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {
@@ -277,7 +288,11 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
  */
 void board_announce(struct board *board, bool open);
 
-/* Shows how many timers are due in each range. Only the owner or the loop's thread calls it. */
+/*
+ * Stores how many timers are due soon, so that timerhub-top(1) can show it: counts[0] within 1 ms
+ * from `now_ns`, counts[1] within 1 to 10 ms, and so on, as ahead_within_ns() says. Only the hub's
+ * owner or the loop's thread may call it.
+ */
 static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
                                     const uint64_t counts[AHEAD_RANGES])
 {

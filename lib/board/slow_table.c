@@ -18,8 +18,10 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * Seq_cst: an entry is given to another function by a change of its gate that expects no
-	 * users. So either the thread that does so sees this user, or this thread sees SLOW_GIVING.
+	 * The low bits of `gate` count the threads that use the entry. A thread that gives the
+	 * entry to another function first sets SLOW_GIVING in `gate`, by a CAS that fails if there
+	 * are users. Both changes are seq_cst, so either the CAS fails because of this user, or
+	 * this thread sees SLOW_GIVING or the new function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -56,9 +58,10 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * Relaxed is enough, because the numbers of an unused entry are 0. The swap fails
-		 * if another thread has just given this entry to the same function; then the entry
-		 * can be used all the same.
+		 * If the caller may claim an entry and this one is unused, give it to `fn`. Relaxed
+		 * is enough, because the numbers of an unused entry are 0. If another thread has
+		 * just given the entry to the same function, this CAS fails, but slow_entry_enter()
+		 * succeeds.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -95,9 +98,9 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Gives the oldest entry to the function `fn`, with this callback as the first that it counts. If
- * other threads give away and use all entries at this moment, the callback counts only in the sums
- * of all functions.
+ * Gives the entry whose last slow callback is the longest ago to the function `fn`, and counts the
+ * present callback in it. If other threads are using or replacing all entries at this moment, no
+ * entry counts the callback, and it only appears in the sums of all functions.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
@@ -110,8 +113,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * [slow-entry] pairs with the second load in slow_entry_read(): a reader that sees
-		 * a number of the new function also sees that the gate has changed.
+		 * [slow-entry] pairs with the second load of `gate` in slow_entry_read(): a reader
+		 * that has loaded anything stored below also sees that `gate` has changed.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
@@ -122,8 +125,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
-		 * [slow-entry] pairs with slow_entry_read(): whoever sees this gate sees the new
-		 * function and its numbers.
+		 * [slow-entry] pairs with the first load of `gate` in slow_entry_read(): a reader
+		 * that sees this change also sees the new function and its numbers.
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;

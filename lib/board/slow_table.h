@@ -52,7 +52,10 @@ struct board_slow {
 	struct board_slow_entry entries[SLOW_FUNCTIONS];
 };
 
-/* What a reader has found in an entry of the table. */
+/*
+ * A copy of one entry of the table: a function, how many of its callbacks were slow, and how long
+ * those took. slow_entry_read() fills it.
+ */
 struct slow_reading {
 	uint64_t fn, count, sum_ns, longest_ns, last_ns;
 };
@@ -68,8 +71,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * [slow-entry] pairs with slow_table_replace(): what is loaded after this gate is
-		 * as new as the gate, or newer.
+		 * [slow-entry] pairs with the stores in slow_table_replace(): the loads below get
+		 * values that are at least as new as this value of `gate`.
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
@@ -79,8 +82,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * [slow-entry] pairs with slow_table_replace(): if anything that was loaded belongs
-		 * to a newer function, this load finds another gate.
+		 * [slow-entry] pairs with the CAS in slow_table_replace(): if a load above got a
+		 * value of a newer function, the load of `gate` here sees that `gate` has changed.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

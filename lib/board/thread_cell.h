@@ -41,7 +41,8 @@ struct board_cell {
 	atomic_u64 fn;    /* address of the callback that runs; 0: none does */
 	atomic_u64 timer; /* the handle of its timer, or the address of its timeout */
 	/*
-	 * Since when the thread has been doing what the cell says, on the clock of the hub or loop.
+	 * When the thread began what it is doing now, for example its present callback, on the
+	 * clock of the hub or loop.
 	 */
 	atomic_u64 since_ns;
 	atomic_u64 queue; /* address of the queue that is or was dispatched; 0: none */
@@ -51,7 +52,10 @@ struct board_cell {
 	atomic_u32 count; /* number of the callback in its call */
 };
 
-/* What a reader has found out from a cell about what its thread is doing. */
+/*
+ * What a thread is doing, for example which callback it is running. cell_read() fills it from the
+ * record that the thread writes, a struct board_cell.
+ */
 struct cell_reading {
 	uint32_t tid;       /* the thread's number in its own namespace */
 	uint32_t where;     /* an enum timerhub_where */
@@ -73,8 +77,9 @@ static inline struct board_cell *cell_of(struct board_cell *const *cell)
 }
 
 /*
- * Returns the word that says whether the thread of this cell is inside a call, or in one of its
- * callbacks (TIMERHUB_IN_CALL), or outside (TIMERHUB_AWAY).
+ * Returns the word that says whether the thread is inside a call into the library or one of its
+ * callbacks (TIMERHUB_IN_CALL), or outside the library (TIMERHUB_AWAY). `cell` is the record in
+ * which the thread shows what it is doing.
  */
 static inline uint64_t cell_state(const struct board_cell *cell)
 {
@@ -82,15 +87,16 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Says in the cell that the thread has entered a call into the library at `now_ns`. `state` is what
- * cell_state() returned, which must say that the thread was outside.
+ * Records that the thread has entered a call into the library at `now_ns`, so that other threads
+ * and processes can see it. `state` is the result of cell_state(), which must say that the thread
+ * was outside the library.
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * The count starts again at 0, because otherwise a callback of this call could get the
-	 * count that one of the last call had.
+	 * The callbacks of each call are numbered anew. Go back to 0, so that a reader does not
+	 * take a callback of this call for the callback of the last call that had the same number.
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
@@ -101,8 +107,8 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 }
 
 /*
- * Says in the cell that the thread has left its call into the library, so that it is outside
- * (TIMERHUB_AWAY).
+ * Records that the thread has returned from a call into the library, and is outside the library now
+ * (TIMERHUB_AWAY). `cell` is the record in which the thread shows what it is doing.
  */
 static inline void cell_leave(struct board_cell *cell)
 {
@@ -116,8 +122,8 @@ static inline void cell_leave(struct board_cell *cell)
 }
 
 /*
- * Says in the cell that the thread is outside of the library (TIMERHUB_AWAY), whether it was in a
- * call or not.
+ * Records that the thread is outside the library (TIMERHUB_AWAY), no matter what the record said
+ * before. `cell` is the record in which the thread shows what it is doing.
  */
 static inline void cell_reset(struct board_cell *cell)
 {
@@ -129,7 +135,10 @@ static inline void cell_reset(struct board_cell *cell)
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
 
-/* Says in the cell that the thread is about to run a callback, the `count`-th of its call. */
+/*
+ * Records that the thread is about to run the callback `fn`, so that other threads and processes
+ * can see it. `count` is the number of the callback within the present call into the library.
+ */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
 	u64_store_release(&cell->timer, timer);
@@ -141,12 +150,15 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 	u64_store_release(&cell->fn, fn);
 }
 
-/* Says in the cell that the callback has returned, at `now_ns`. */
+/*
+ * Records that the thread's callback has returned at `now_ns`, so that other threads and processes
+ * can see it.
+ */
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees anything that is stored after this
-	 * finds that no callback is running, or a later one.
+	 * [cell] pairs with cell_read(): a reader that sees `since_ns`, or anything that the thread
+	 * stores later, also sees that this callback has ended.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -197,8 +209,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with the release stores of cell_enter() to cell_end(): if anything
-		 * loaded above is newer than `state`, `fn` and `count`, one of these has changed.
+		 * [cell] pairs with the release stores of the thread: if a value loaded above is
+		 * from a later callback or call, then `fn`, `count` or `state` has changed by now.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -45,12 +45,12 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Makes a forked child's copy of a loop the child's own. The child shares the counter board and the
- * timerfd with the parent, so it gets a new board here, and a new timerfd when it next calls
- * timerhub_loop_fd().
+ * Adopts a forked child's copy of a loop, so that the calling thread can use it. The copy shares
+ * its timerfd with the parent. If the loop is observable, the copy also shares the memfd that holds
+ * the counters. So the copy gets a new memfd now, and a new timerfd in the next timerhub_loop_fd().
  *
- * If another thread of the parent was turning the loop at the fork, that thread does not exist in
- * the child. So its turn counts as ended.
+ * If another thread of the parent was inside timerhub_loop_turn() at the fork, that thread does not
+ * exist in the child. So its turn is treated as ended.
  */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {

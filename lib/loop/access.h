@@ -18,9 +18,10 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides whether a thread may make a call although the loop does not belong to it. Returns 0 if
- * the loop is locked, or in a forked child. Otherwise counts the call as refused and returns
- * -EPERM.
+ * Decides whether the calling thread may use a loop that belongs to another thread. Returns 0 if
+ * the loop has TIMERHUB_LOOP_LOCKED, because then a lock of the program keeps the threads apart.
+ * Also returns 0 in a forked child, where any thread may change the loop's memory. Otherwise counts
+ * the refused call and returns -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
@@ -51,8 +52,10 @@ int loop_check_alive(struct timerhub_loop *loop);
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true if loop_check_idle() would return 0. If it returns false, call loop_check_idle() to
- * find out. It is inline because every turn begins with it.
+ * Returns true in the usual case in which loop_check_idle() would return 0: the loop belongs to the
+ * calling thread, no timerhub_loop_turn() is running, and the process is not a forked child. If it
+ * returns false, the call may still be allowed, so the caller must call loop_check_idle(). It is
+ * inline because timerhub_loop_turn() always begins with it.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {
@@ -60,7 +63,10 @@ static inline bool loop_is_idle(const struct timerhub_loop *loop)
 	       loop_alive(loop);
 }
 
-/* Shows on the counter board of an observable loop which thread the loop belongs to. */
+/*
+ * Lets timerhub-top(1) see which thread the loop belongs to. Call it only if loop->cell is not
+ * NULL, which means that other processes can observe the loop.
+ */
 void loop_show_thread(struct timerhub_loop *loop) __attribute__((cold));
 
 /* Makes the loop belong to the calling thread. */

@@ -22,8 +22,9 @@
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * If the program gives the time, no timeout is ever in `fresh`, although fresh_count says
-	 * that the array is full.
+	 * This must not be a loop whose time the program gives (is_exact). The array `fresh` of
+	 * such a loop is always empty. Its fresh_count is at or above the maximum all the same, so
+	 * that no timeout is put into the array.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -33,10 +34,12 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the corrected deadline of a timeout in the rare case that the sum of deadline and
- * correction, `sum_ns`, is not above the old deadline, `before_ns`. If the timeout was stopped
- * (UINT64_MAX), it stays so. If the clock was set back, the sum is right. Otherwise the sum has
- * overflowed, and the latest possible deadline takes its place.
+ * Returns a timeout's corrected deadline in the rare case that adding the correction may have
+ * overflowed. `before_ns` is the deadline so far. `sum_ns` is that deadline plus the time that has
+ * passed since the loop last read its clock.
+ * - If the timeout is stopped (UINT64_MAX), it stays stopped.
+ * - If the clock was set back (`is_back`), the sum is right, because a negative time was added.
+ * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -78,12 +81,13 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set. The time that remains is its whole length, so it decides
- * the grid: the power of two, in ns, to which the time of its schedule entry is rounded down.
+ * Schedules a timeout that was just set, at its deadline rounded down to a multiple of a power of
+ * two, which depends on the time from now to the deadline. At the rounded time the loop checks
+ * whether the timeout was moved meanwhile.
  *
- * In a loop with few timeouts, the timeout is scheduled exactly at its deadline instead, so that it
- * wakes the loop only once if it is not moved. If it is moved, the loop wakes for nothing, but with
- * few timeouts that happens rarely.
+ * In a loop with few timeouts nothing is rounded, so that a timeout that is not moved wakes the
+ * loop only once. At the old deadline of a timeout that was moved, the loop then wakes up for
+ * nothing, but with few timeouts that is rare.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

@@ -51,14 +51,15 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout out of the array `fresh`, because it is being removed or has got an exact
- * deadline.
+ * Takes a timeout out of the array `fresh`, if it is there, so that its deadline is not corrected
+ * when the loop next reads its clock. Call it when the timeout is removed, or is set to a deadline
+ * that needs no correction.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Schedules the timeouts in the list that are scheduled too late or not at all, and empties the
- * list.
+ * Schedules each timeout that fresh_list() has put into the loop's list, and empties the list. A
+ * timeout that is already scheduled at its deadline or earlier is left as it is.
  */
 void fresh_file(struct timerhub_loop *loop);
 

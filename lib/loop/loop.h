@@ -47,7 +47,10 @@ struct timerhub_loop {
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* when the first schedule entry comes up, or earlier */
 	uint64_t turn_ns;         /* when the loop last read its clock, or the time it was given */
-	/* Turns have nothing to do until this time. 0 means that this is not known. */
+	/*
+	 * Before this time, timerhub_loop_turn() and timerhub_loop_settle() have nothing to do, and
+	 * return as soon as they have read the clock. 0 means that this time is not known.
+	 */
 	uint64_t quiet_ns;
 	uint64_t turns;
 	uint32_t unquiet;    /* bits of enum loop_unquiet */
@@ -79,9 +82,10 @@ struct timerhub_loop {
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
-	 * The record in which the thread of an observable loop shows what it is doing. It is on the
-	 * board of the hub or of the loop. When a callback has closed the loop, it is gone_cell.
-	 * NULL if the loop is not observable.
+	 * The record in which the loop's thread shows other processes what it is doing; NULL if the
+	 * loop is not observable. Usually the record lies in memory that other processes map. After
+	 * a callback has closed the loop, this points to `gone_cell`, which nobody reads, because
+	 * that memory may be unmapped.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;
@@ -98,15 +102,15 @@ _Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cas
 int loop_renew_board(struct timerhub_loop *loop);
 
 /*
- * Shows the state of the loop on its counter board at the end of a turn, so that timerhub-top(1)
- * can read it: its counters, when it must turn next, and that its thread is outside any call
- * (TIMERHUB_AWAY).
+ * Copies the state of an observable loop to its counter board, so that timerhub-top(1) can read it:
+ * the counters, when the program must call timerhub_loop_turn() next, and that the loop's thread is
+ * outside any call (TIMERHUB_AWAY).
  */
 void loop_show(const struct timerhub_loop *loop);
 
 /*
- * Shows on the counter board when the loop must turn next. If it must turn at once, that is the
- * time at which it last read its clock.
+ * Stores on the counter board when the program must call timerhub_loop_turn() next. If that is now,
+ * stores the time at which the loop last read its clock.
  */
 void loop_show_due(const struct timerhub_loop *loop);
 

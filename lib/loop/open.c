@@ -213,10 +213,11 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback is closing the loop. The turn that called it still uses the loop, so the loop
-	 * is freed when that turn ends. But its queue must be closed now, because the callback may
-	 * close the hub next. If the callback is one of the queue's own, the queue cannot be closed
-	 * yet. Then only its timers are cancelled, and the callback must not close the hub.
+	 * A callback has closed the loop. The turn that has called the callback still uses the
+	 * loop, so turn_end() frees it. But the loop's queue is closed now, because the callback
+	 * may close the hub next. If the callback is that of a timer on this queue, the queue
+	 * cannot be closed yet. Then only the queue's timers are cancelled, and the callback must
+	 * not close the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

@@ -94,8 +94,9 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Remember the first entry only if it is exactly at a deadline. An entry at a rounded time
-	 * is left alone even if its timeout was moved, so turns need not check it.
+	 * Forget the first schedule entry (loop->first) if it is at a rounded time. loop_rest()
+	 * checks loop->first before each wait, but an entry at a rounded time is never corrected,
+	 * even if its timeout is moved.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

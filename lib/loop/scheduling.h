@@ -22,9 +22,9 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again whose entry has expired before its deadline. At the time `at_ns`,
- * `rest_ns` are left until its deadline. The new entry usually gets a time that is rounded to the
- * same power of two as that of the old entry.
+ * Schedules a timeout again, because the deadline is later than the last schedule entry of the
+ * timeout. That entry was for the time `at_ns`. `rest_ns` is the time from now to the deadline. The
+ * new entry is usually rounded down to a multiple of the same power of two as the last one.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -50,8 +50,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	uint64_t now_ns = loop->turn_ns;
 
 	/*
-	 * Set this for each entry and not once a turn, because a callback may have cleared it by
-	 * asking how long the loop may block.
+	 * The entry is no longer in the schedule, so the loop must find out again which entry is
+	 * the first before it blocks.
 	 */
 	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {

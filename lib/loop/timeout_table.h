@@ -22,10 +22,10 @@
  */
 struct place {
 	/*
-	 * If the place has a timeout, this is the address of the timeout, whose low bits are 0. If
-	 * the place is free, bit 0 is 1, and the other bits have these meanings:
-	 * - Bit 1: the place is in the list of places that may be scheduled too late.
-	 * - Bits 2 to 7: the grid of the schedule entry that the place has kept.
+	 * If a timeout has this place of the table, this is the address of the timeout, whose bit 0
+	 * is 0. If the place is free, bit 0 is 1, and the other bits have these meanings:
+	 * - Bit 1: the place is in the list that fresh_file() goes through.
+	 * - Bits 2 to 7: n, if the place's schedule entry was rounded down to a multiple of 2^n ns.
 	 * - The upper half: the index of the next free place, or SLOT_NONE.
 	 */
 	uint64_t holder;
@@ -52,8 +52,9 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the grid of a place's schedule entry, which is the power of two to which its time was
- * rounded down: the entry is at a multiple of 2^grid ns, unless it is exactly at a deadline.
+ * Returns how the time of a schedule entry was rounded, by the entry's place in the table of
+ * timeouts. If the result is n, that time is a deadline rounded down to a multiple of 2^n ns. If
+ * rounding was not worth it, that time is the deadline itself.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -63,7 +64,11 @@ static inline unsigned place_grid(const struct place *place)
 	               : (unsigned)(place->holder >> PLACE_GRID_SHIFT) & PLACE_GRID_MASK;
 }
 
-/* The table, and its free places, which are linked to a stack. */
+/*
+ * The table of a loop's timeouts. Each timeout has one place, an element of the table, while it is
+ * added to the loop. The free places form a stack, so that the place that was freed last is used
+ * next.
+ */
 struct places {
 	struct place *table; /* an array of `max` places */
 	uint32_t max;
@@ -87,8 +92,8 @@ void places_close(struct places *places);
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Frees a timeout's place in the table. The place keeps its schedule entry, and stays in the list
- * of places that may be scheduled too late, if it is there.
+ * Frees a timeout's place in the table. The place keeps its schedule entry for the next timeout
+ * that gets the place. If the place is in the list that fresh_file() goes through, it stays there.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

@@ -97,8 +97,9 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay if the program itself gives the time. Reading that time costs next to
- * nothing, so the deadline is exact at once.
+ * Sets a timeout by a delay in a loop whose time the program gives, because the loop or its hub is
+ * manual. The time is read in each call, because that costs next to nothing. So the deadline is
+ * exact at once, and needs no correction later.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
@@ -149,8 +150,8 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Stops a timeout. Returns 1 if it was set, otherwise 0. Its schedule entry is left as it is,
- * because the loop finds out when the entry comes up.
+ * Stops a timeout. Returns 1 if it was set, otherwise 0. Only the deadline is changed. The
+ * timeout's schedule entry stays, and when it comes up, the loop sees that the timeout is stopped.
  */
 static inline int timeout_unset(struct timerhub_timeout *timeout)
 {

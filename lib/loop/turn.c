@@ -137,8 +137,9 @@ static inline __attribute__((always_inline)) void turn_expire(struct turn *turn,
 }
 
 /*
- * Calls the callbacks of the timeouts that are due, in an observable loop. Callbacks of the queue
- * may have run before, and the clock was read after the last of them.
+ * Calls the callbacks of the timeouts that are due, and lets other processes see which one is
+ * running. If this turn has already called callbacks of the loop's queue, the clock was read after
+ * the last of them, so it is not read again here.
  */
 static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 {
@@ -193,9 +194,9 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Finds out until when turns and settles will have nothing to do, and stores it in quiet_ns. This
- * holds only while the list of timeouts to be scheduled stays empty, so fresh_list() sets quiet_ns
- * to 0.
+ * Computes quiet_ns, the time before which timerhub_loop_turn() and timerhub_loop_settle() have
+ * nothing to do, or 0 if it is not known. As soon as a timeout has to be scheduled, fresh_list()
+ * sets quiet_ns back to 0.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
@@ -304,9 +305,8 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Checks whether a turn or settle is allowed in the rare cases that loop_enter() does not decide
- * itself: the call may be a mistake, the loop may belong to no thread yet, or it is a locked loop
- * that another thread has used last.
+ * Does the work of loop_enter() in the rare cases: the call may be a mistake, the loop may belong
+ * to no thread yet, or it has TIMERHUB_LOOP_LOCKED and another thread has used it last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -318,8 +318,8 @@ static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loo
 }
 
 /*
- * Begins a turn or settle: checks that the call is allowed, and makes the loop belong to the
- * calling thread. Returns 0 or a negative errno.
+ * Checks whether timerhub_loop_turn() or timerhub_loop_settle() may be called now. If so, makes the
+ * loop belong to the calling thread and returns 0. Otherwise returns a negative errno.
  */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
@@ -392,9 +392,9 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 }
 
 /*
- * Returns true if timeouts were set since the loop last scheduled them, or if a manual hub may have
- * got a new time. Then the loop must read the time before it can say how long the program may
- * block.
+ * Returns true if the loop must read the time before it can say how long the program may block.
+ * That is so if timeouts were set since the loop last scheduled them. It is also so if the loop has
+ * a manual hub, because the program may have called timerhub_advance().
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {

@@ -32,8 +32,9 @@
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Arms the timer on the loop's queue that wakes the loop, with no deadline yet. When it expires,
- * its callback queue_alarm() sets set_ns to UINT64_MAX, by which wake_dispatch() recognizes that.
+ * Arms the timer by which the hub wakes the loop. The timer has no deadline yet. Its callback is
+ * queue_alarm(), which sets wake->set_ns to UINT64_MAX. From that change wake_dispatch() sees that
+ * one of the callbacks was queue_alarm(), which it must not count.
  */
 static int wake_arm(struct wake *wake)
 {
@@ -92,9 +93,10 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd to `next_ns`, even if it is readable already. One reason is that an
- * edge-triggered poll reports it again only if it is set again. The other is that a timerfd which
- * is readable because the wall clock was set stays so until it is set again.
+ * Sets the timerfd to expire at `next_ns`, even if it is readable already, for two reasons. An
+ * edge-triggered poll reports the timerfd again only after a new timerfd_settime(). And if the
+ * timerfd is readable because the wall clock was changed, it stays readable until the next
+ * timerfd_settime().
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
