@@ -24,7 +24,8 @@
 #include "relay/tls.h"
 
 #define READ_BYTES 65536u
-#define PLAIN_BYTES 16384u /* most bytes of a TLS record */
+#define PLAIN_BYTES 16384u     /* most bytes of a TLS record */
+#define ELEMENTS_MAX (1 << 20) /* hiredis allocates as many as a reply claims to have */
 
 struct wire {
 	int fd;
@@ -125,6 +126,10 @@ int wire_open(struct wire **ret_wire, const struct address *address)
 	wire->fd = -1;
 	wire->output.asking = address->asking;
 	wire->reader = redisReaderCreate();
+#ifdef REDIS_READER_MAX_ARRAY_ELEMENTS /* hiredis before 1.0.1 has no limit that can be set */
+	if (wire->reader)
+		wire->reader->maxelements = ELEMENTS_MAX;
+#endif
 	if (!wire->reader)
 		result = -ENOMEM;
 	else if (address->tls.on)

@@ -31,6 +31,7 @@ from slow_proxy import SlowProxy
 
 FAR_S = 0.75  # in one direction
 LOST_S = 1.5  # of acknowledged puts
+FAILOVER_S = 200  # after a vote without a winner, Sentinels wait 20 s; after a stop, 30 s
 NEAR = "near"
 HIDDEN = ("-ping -info -publish resetchannels",
           "-ping -info -psync -sync -replconf resetchannels")
@@ -89,7 +90,7 @@ def stop(sentinels, servers):
     """Stops the master until a Sentinel names another one."""
     master = servers[0]
     master.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: sentinels.masters() - {master.port}, "a failover", 60)
+    wait_until(lambda: sentinels.masters() - {master.port}, "a failover", FAILOVER_S)
     master.process.send_signal(signal.SIGCONT)
 
 
@@ -115,7 +116,8 @@ def cut(sentinels, hidden, new_servers):
     for port, user in hidden:
         hide(port, user)
     others = {one.port for one in new_servers}
-    wait_until(lambda: all(one.master() in others for one in sentinels[1:]), "a failover", 60)
+    wait_until(lambda: all(one.master() in others for one in sentinels[1:]), "a failover",
+               FAILOVER_S)
     named = time.monotonic()
     new = next(one for one in new_servers if one.port == sentinels[1].master())
     had = new.client()("HLEN", KEY + "task")
@@ -152,9 +154,9 @@ def check(how, replicas, *options):
         wait_until(lambda: len(caller.acked) > 20, "puts")
         named = how(sentinels, servers)
         wait_until(lambda: sentinels.masters() in [{one.port} for one in servers[1:]],
-                   "one new master", 60)
+                   "one new master", FAILOVER_S)
         new = next(one for one in servers[1:] if one.port in sentinels.masters())
-        wait_until(lambda: has_role(master, b"slave"), "an old master that follows", 60)
+        wait_until(lambda: has_role(master, b"slave"), "an old master that follows", FAILOVER_S)
         late = caller.number
         wait_until(lambda: caller.number > late + 2, "calls go on")
         caller.end()
