@@ -158,7 +158,7 @@ static int store_open_watch(struct timerhub_store *store)
 	u32_store_relaxed(&store->watch.is_polling,
 	                  inotify_fd < 0 ||
 	                          epoll_ctl(epoll_fd, EPOLL_CTL_ADD, inotify_fd, &event) < 0);
-	/* the descriptor is readable at first, because nobody has looked for tasks yet */
+	/* epoll_fd is readable at first, because nobody has looked for due tasks yet */
 	bell_ring(store->watch.bell);
 	return 0;
 }
@@ -178,7 +178,7 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
-	/* a sum with the clock must not overflow */
+	/* the sum of this timeout and the clock's time must not overflow */
 	if (store->timeout_ns > INT64_MAX)
 		store->timeout_ns = INT64_MAX;
 	store->queue = strdup(known.queue ? known.queue : "");
@@ -204,8 +204,8 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot. Without /proc it stays empty, and deliver_open() compares
- * clocks.
+ * Reads the id of the machine's boot. Without /proc the id stays empty, and deliver_open()
+ * recognizes a new boot by the difference between two clocks.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -219,8 +219,8 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Syncs the WAL by SQLite's descriptor. With the first sync of a WAL, SQLite also syncs its folder,
- * because otherwise a loss of power could remove the names of new files.
+ * Syncs the WAL through SQLite, which then also syncs the folder, as it does at the first sync of a
+ * WAL. Otherwise a loss of power could remove the names of new files.
  */
 static int store_sync_names(struct timerhub_store *store)
 {
@@ -234,8 +234,8 @@ static int store_sync_names(struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. It also finds out whether this process can see on this file system
- * that somebody holds the write lock. If it can't, takers have to poll instead.
+ * Makes the first transaction. Also finds out whether this process can see on this file system that
+ * somebody holds the write lock. If it cannot, takers have to poll instead.
  */
 static int store_begin(struct timerhub_store *store)
 {
@@ -311,7 +311,10 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
-	/* SQLite opens /dev/null on a standard descriptor that is free, and leaves it there. */
+	/*
+	 * Take those of the descriptors 0, 1 and 2 that are free until the store is open. Otherwise
+	 * SQLite would open /dev/null on them, and would not close it again.
+	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)
