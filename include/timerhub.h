@@ -69,8 +69,9 @@ typedef uint64_t timerhub_timer;
 struct timerhub_event;
 
 /*
- * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches. It
- * must return on that same thread, so a fiber must not move to another thread inside a callback.
+ * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches. The
+ * callback must return on that same thread, so a fiber must not move to another thread inside a
+ * callback.
  *
  * A callback can make any call of this header, except to close its own queue or hub. It may throw a
  * C++ exception or end its thread (with musl only the former), but must not leave by longjmp().

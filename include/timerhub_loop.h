@@ -135,8 +135,8 @@ TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 /*
  * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll it
  * for reading, level-triggered or edge-triggered, but never read it, close it or change its flags.
- * The descriptor does not take notice of timeouts that are set after a turn or a settle, so call
- * one of the two right before the program blocks.
+ * A timeout that is set after timerhub_loop_turn() or timerhub_loop_settle() does not make the
+ * descriptor readable in time. So call one of the two right before the program blocks.
  *
  * Returns -EINVAL for a manual loop, which has no descriptor; -EMFILE, -ENFILE or -ENOMEM if the
  * kernel cannot create a timerfd; or the error of timerfd_settime().
@@ -161,16 +161,16 @@ TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 /*
  * Calls the callbacks of all timeouts that are due. It first reads the clock and calls the
  * callbacks of the timers on the loop's queue, then those of the timeouts in the order of their
- * deadlines. At last it sets the descriptor for the next timeout. Timeouts with the same deadline
- * expire in any order.
+ * deadlines. At last it arranges that the descriptor becomes readable when the next timeout is due.
+ * Timeouts with the same deadline expire in any order.
  *
  * Returns how many callbacks it has called: at most 256, of which at most 128 are the queue's. If
  * more are due, the descriptor stays readable, and an edge-triggered poll reports it again. A
  * timeout that a callback sets expires in a later turn, even with a delay of 0.
  *
  * Returns -EPERM, -EOWNERDEAD, or -EBUSY inside a callback. Any other error means that the kernel
- * refused to set the descriptor. All other work has been done then, so callbacks may have been
- * called.
+ * refused to set the timer behind the descriptor. All other work has been done then, so callbacks
+ * may have been called.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 

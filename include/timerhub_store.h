@@ -85,8 +85,8 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
 
 /*
  * Creates the store's tables in the main database of the connection `db`. A program calls it in a
- * migration of its own. If a transaction is open, the tables exist when it commits. The journal
- * mode is not changed. Returns the errors of timerhub_store_open().
+ * migration of its own. If a transaction is open, the tables exist once that transaction has
+ * committed. The journal mode is not changed. Returns the errors of timerhub_store_open().
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
@@ -97,9 +97,9 @@ TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
 /*
- * Closes a store. Changes that were submitted are made before. A worker that waits in
+ * Closes a store. It first makes all changes that were submitted. A worker that waits in
  * timerhub_store_take() gets -ESHUTDOWN, but no other call may be running or begin. `store` may be
- * NULL. In a forked child it does nothing.
+ * NULL. In a forked child the call does nothing.
  */
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
@@ -111,8 +111,8 @@ TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
 /*
- * Waits until everything that any connection had committed before is on stable storage. You need it
- * only after a COMMIT of your own with synchronous=NORMAL.
+ * Syncs the WAL, so that everything that any connection committed before the call is on stable
+ * storage. You need it only after a COMMIT of your own with synchronous=NORMAL.
  */
 TIMERHUB_API int timerhub_store_sync(struct timerhub_store *store);
 
@@ -301,8 +301,8 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
  * Makes changes like timerhub_store_commit(), but does not wait for them. If it returns 0, there
  * will be one completion with `tag`. The changes with their keys and data are copied. If a change
  * ends a task, keep the task's struct until timerhub_store_completions() has stored the completion,
- * because that also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in flight
- * or have a completion that nobody has taken.
+ * because that call also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in
+ * flight or have a completion that nobody has taken.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
@@ -363,8 +363,8 @@ struct timerhub_store_stats {
 };
 
 /*
- * Stores the statistics in *ret. Set the struct's `size` before. For exact counts, query the
- * tables.
+ * Stores the statistics in *ret. Set the struct's `size` before the call. For exact counts, query
+ * the tables.
  */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);

@@ -106,9 +106,10 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns,
- * and the text has seconds. It has neither _sum nor _count, because the sum of the times is
- * unknown, and a reader expects both or none. The bucket +Inf has the number of all values.
+ * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns.
+ * The text has the times in seconds. It has neither the sample _sum nor _count, because the sum of
+ * the times is unknown, and readers expect both samples or none. The bucket +Inf has the number of
+ * all times.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
