@@ -166,7 +166,7 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	return result > 0 ? 0 : is_put ? -EEXIST : task ? -ESTALE : -EBUSY;
 }
 
-/* Returns whether at least one of the changes is a put, and the disk has no room for that. */
+/* Returns whether at least one of the changes is a put, and the disk has no room for a put. */
 static bool changes_lack_room(struct timerhub_store *store, struct making *making,
                               const struct timerhub_store_change *changes, unsigned count)
 {
@@ -258,8 +258,8 @@ static struct work work_of_changes(const struct timerhub_store *store,
 }
 
 /*
- * Makes `count` changes in one transaction, and waits for it. Returns -EINVAL if a change has an op
- * above `last_op`.
+ * Makes `count` changes in one transaction, and returns when it has ended. Returns -EINVAL if a
+ * change has an op above `last_op`.
  */
 static int changes_do(struct timerhub_store *store, struct timerhub_store_change *changes,
                       unsigned count, uint32_t last_op)
@@ -404,8 +404,8 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
 	/*
-	 * Refuse a transaction that has already read. SQLite would not let it write if another
-	 * connection has committed since it first read.
+	 * Refuse a transaction that has already read. SQLite would not let the transaction write if
+	 * another connection has committed since that read.
 	 */
 	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
 		return -EDEADLK;

@@ -157,8 +157,8 @@ static bool byte_lock(int fd, int64_t byte, short type)
 }
 
 /*
- * Returns the pid of a process that has locked one of these bytes, or 0 if nobody has. Returns -1
- * if the lock belongs to an open file description, which has no pid.
+ * Returns the pid of a process that has locked one of these bytes, or 0 if no process has. Returns
+ * -1 if the lock belongs to an open file description, which has no pid.
  */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
@@ -196,11 +196,11 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers of all processes queue by two byte locks, so that each of them gets to write. Whoever
- * writes holds the lock on TURN_BYTE. The next one in line holds the lock on NEXT_TURN_BYTE. Only
- * that one polls TURN_BYTE, so it can poll often. A writer that wants to write again finds
- * NEXT_TURN_BYTE locked and has to queue behind its holder. If nobody holds either lock, a writer
- * writes without them.
+ * Writers of all processes queue by locks on two bytes of the -wal, so that each of them gets to
+ * write. Whoever writes holds the lock on TURN_BYTE. The next one in line holds the lock on
+ * NEXT_TURN_BYTE. Only the next one polls TURN_BYTE, so it can poll often. A writer that wants to
+ * write again finds NEXT_TURN_BYTE locked, and has to queue behind its holder. If both bytes are
+ * unlocked, a writer writes without a lock on them.
  */
 bool files_have_queue(const struct files *files)
 {

@@ -59,8 +59,8 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file, as a negative errno. SQLite also says -ENOENT if it had
- * no right to create the file, and then the kernel is asked again.
+ * Returns why SQLite could not open a file, as a negative errno. SQLite says -ENOENT even if it had
+ * no right to create the file. So in that case mknod(2) is tried too, whose errno is right.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
@@ -72,8 +72,9 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection. While the store is opened, SQLite itself waits for the locks of other
- * processes, up to the timeout. Later SQLite must not wait, because libtimerhub-store does so.
+ * Opens a connection. While the store is being opened, SQLite waits for the locks of other
+ * processes, up to the timeout. Later SQLite does not wait, because the library then waits for the
+ * locks itself.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -87,14 +88,16 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
-	/* a WAL needs memory that all of its users share, so it cannot lie on a network */
+	/*
+	 * a WAL needs memory that all of its users share, so it cannot lie on a network file system
+	 */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
 	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
 	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	/* SQLite also opens a file that it can only read, and reports no error */
+	/* SQLite reports no error if it could open the file for reading only, so check that here */
 	if (sqlite3_db_readonly(*ret, "main") != 0)
 		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
 	result = connection_set_wal(*ret, timeout_ns);
@@ -115,13 +118,16 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/* SQLite has resolved symbolic links in this name */
+	/*
+	 * SQLite's own name for the file has symbolic links resolved, so open the second connection
+	 * by it
+	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/* a connection uses the WAL only from its first read on */
+	/* read once, because a connection does not use the WAL before its first read */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -204,8 +210,8 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot. Without /proc the id stays empty, and deliver_open()
- * recognizes a new boot by the difference between two clocks.
+ * Reads the id of the machine's boot. Without /proc the id stays empty. Then deliver_open()
+ * recognizes a new boot by the difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -312,8 +318,8 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -ENOMEM;
 	store_init(store);
 	/*
-	 * Take those of the descriptors 0, 1 and 2 that are free until the store is open. Otherwise
-	 * SQLite would open /dev/null on them, and would not close it again.
+	 * Until the store is open, occupy those of the descriptors 0, 1 and 2 that are free.
+	 * Otherwise SQLite would open /dev/null on them, and never close it.
 	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);

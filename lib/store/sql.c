@@ -80,8 +80,8 @@ static const char schema[] =
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
 	/*
-	 * This lists the two types that are forbidden. For a list of the three that are allowed,
-	 * SQLite would fill a temporary table at each INSERT.
+	 * The CHECK lists the two types that are forbidden. If it listed the three that are
+	 * allowed, SQLite would fill a temporary table at each INSERT.
 	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
@@ -220,8 +220,8 @@ static const char *const statement_texts[STATEMENTS] = {
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
 	/*
-	 * ?3 is the id of the machine's present boot here, and not a key. It is empty if /proc is
-	 * missing.
+	 * In this statement and the next, ?3 is not a key, but the id of the machine's present
+	 * boot. The id is empty if /proc is missing.
 	 */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
@@ -229,9 +229,9 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * Each of these four statements lists up to ?9 tasks in the order of an index, starting
-	 * behind the task that a previous call listed last: the one with the id ?1, and with ?7 as
-	 * its due_us or lease.
+	 * Each of these four statements lists up to ?9 tasks in the order of an index. A count runs
+	 * a statement several times: ?1 is the id of the task that was listed last before, and ?7
+	 * is the due_us or lease of that task.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

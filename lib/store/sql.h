@@ -92,7 +92,7 @@ struct statements {
 
 /*
  * The parameters ?1 to ?9 of the statements, in this order. A few statements use ?3 or ?7 for
- * something else, and say so.
+ * something else, as the comments on these statements say.
  */
 struct values {
 	int64_t id;

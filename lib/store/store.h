@@ -32,8 +32,8 @@ struct files {
 };
 
 /*
- * When the next task of a queue becomes due, and when the next lease ends, in us. INT64_MAX means
- * never.
+ * The times at which the next task of a queue becomes due, and at which the next lease ends, in us.
+ * INT64_MAX means never.
  */
 struct look {
 	int64_t due_us;   /* at which a waiting task becomes due, on CLOCK_REALTIME */
@@ -64,7 +64,7 @@ struct timerhub_store {
 	struct fork_check fork_check;
 	atomic_u32 failed; /* 0, or EIO after the disk has failed: nothing is done any more */
 
-	/* Set when the store is opened, and never changed. */
+	/* These fields are set when the store is opened, and never change. */
 	char *queue;
 	int64_t lease_us;
 	uint64_t timeout_ns;
@@ -75,8 +75,8 @@ struct timerhub_store {
 	struct files files;
 
 	/*
-	 * Only the leader uses these fields. It is the one thread at a time that may use the
-	 * connection to the database.
+	 * Only the leader uses these fields. The leader is the one thread at a time that may use
+	 * the connection to the database.
 	 */
 	struct statements statements;
 	bool has_turn;     /* it holds the lock by which writers queue */

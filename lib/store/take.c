@@ -59,7 +59,7 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/* A take with timeout 0 waits so long for a transaction that is just being made. */
+/* How long a take with timeout 0 waits for a transaction that is just being made, in ns. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -104,8 +104,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * End all leases if the machine was booted again. The boot's id has changed then, or if
-	 * there is no id, the difference of the clocks has.
+	 * If the boot's id is not the stored one, the machine was booted again, so all leases end.
+	 * Without an id, the sign of that is a changed difference of the clocks.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -119,8 +119,8 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
 	/*
-	 * Relaxed, because a take that does not see another thread's stop yet delivers as if it had
-	 * run just before the stop.
+	 * Relaxed, because a take that misses the stop by another thread only delivers as if it had
+	 * run just before that stop.
 	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
@@ -327,8 +327,8 @@ struct taker {
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	/*
-	 * Read this before the take: if the store was stopped by then, a take that finds nothing
-	 * has missed nothing that was due at the stop.
+	 * Ask this before the take. If the store was stopped by then and the take finds no task,
+	 * all tasks that were due at the stop have been taken.
 	 */
 	bool stopped = is_stopped(store);
 	int result;
@@ -425,9 +425,9 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	/*
-	 * The timer runs on the wall clock, but a lease ends after a length of time. That is no
-	 * problem if somebody sets the clock, because the timer then expires at once and the time
-	 * is computed anew.
+	 * The timer is set on the wall clock, although the time until a lease ends does not depend
+	 * on that clock. If somebody sets the clock, the timer expires at once, and the time is
+	 * computed anew.
 	 */
 	in_us = i64_min(again_us, i64_min(look->due_us - now_us,
 	                                  look->lease_us - store_now_us(&store->since_boot)));
@@ -442,8 +442,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
 	/*
-	 * The wall clock was set, perhaps after take_once() has read it. So make epoll_fd readable,
-	 * and take once more.
+	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
+	 * make epoll_fd readable, and take once more.
 	 */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
@@ -473,8 +473,8 @@ static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 }
 
 /*
- * Takes the tasks that are due. If none is due, sleeps on epoll_fd and tries again, until the
- * deadline. Returns what take_once() returns.
+ * Takes the tasks that are due. If none is due, sleeps on epoll_fd and tries again, until it gets a
+ * task or the deadline has passed. Returns what take_once() returns.
  */
 static int watch(struct timerhub_store *store, struct taker *taker)
 {
@@ -543,7 +543,7 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed: no thread may call close while this call begins */
+	/* relaxed: no thread may call timerhub_store_close() while this call begins */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */

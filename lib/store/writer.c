@@ -38,8 +38,8 @@
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
 #define RESTART_BYTES (UINT64_C(2) << 20)
 /*
- * After so long without a commit the rest of the WAL is checkpointed, so that on a disk that
- * becomes full the WAL can begin anew.
+ * After this time without a commit, the rest of the WAL is checkpointed, so that the WAL can begin
+ * anew even if the disk becomes full.
  */
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
@@ -83,7 +83,7 @@ static struct work *work_take_all(struct timerhub_store *store)
 
 /*
  * Takes a work item out of the queue, because its deadline is over. Returns false if it is too late
- * for that: the leader, the thread that does the items of the queue, is already doing this one, or
+ * for that: the leader, the thread that does the items of the queue, has already taken this one, or
  * the item's own thread is to be the next leader.
  */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
@@ -94,7 +94,7 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	lock_take(&store->shared.lock);
 	while (*place && *place != work)
 		place = &(*place)->next;
-	/* relaxed: it changes to WORK_LEADS only under the lock */
+	/* relaxed: the state becomes WORK_LEADS only under this lock */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
 		*place = work->next;
@@ -133,8 +133,8 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 
 /*
  * Makes a thread that waits in the queue the leader, which does the items of the queue. If only
- * submits are queued, for which no thread waits, the store's own thread is woken to lead. It is
- * also woken if the WAL is long enough for a checkpoint.
+ * submits are queued, for which no thread waits, the store's own thread is woken to lead. The
+ * store's own thread is also woken if the WAL is long enough for a checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
@@ -173,7 +173,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), nap_ns = NAP_MIN_NS;
 	/*
-	 * wait for the turn only half of the time, because a process that was stopped may hold it
+	 * wait only half of the time for the turn, the lock by which writers queue, because a
+	 * process that was stopped may hold it
 	 */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
 	bool waits = files_have_queue(&store->files);
@@ -193,8 +194,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (!waits)
 			continue;
 		/*
-		 * Programs that do not use this library write without queueing for the turn. If one
-		 * of them is writing, all that helps is to try again after a while.
+		 * A program that does not use this library does not queue with the store's writers.
+		 * If such a program is writing, all that helps is to try again after a while.
 		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
@@ -322,9 +323,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Reports to the waiting threads how the transaction of their work items has ended. If `changes` is
- * true, handles only the items that have changes, and the caller holds synced.lock. If it is false,
- * handles only the takes. Returns a list of the items that were not handled.
+ * Reports to the threads of these work items how the transaction has ended. If `changes` is true,
+ * handles only the items that have changes, and the caller holds synced.lock. If `changes` is
+ * false, handles only the takes. Returns a list of the items that were not handled.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -513,8 +514,8 @@ int writer_do(struct timerhub_store *store, struct work *work)
 
 	for (; leads || work_await(store, work); leads = false) {
 		/*
-		 * relaxed: another thread writes this only after writer_lead() has made it the
-		 * leader, under a lock
+		 * Relaxed, because no other thread writes this state before writer_lead() has made
+		 * that thread the leader, under a lock.
 		 */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
@@ -561,7 +562,7 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * `log` is -1 if another process is checkpointing or the disk is full. Then count all
+	 * `log` stays -1 if another process is checkpointing or the disk is full. Then count all
 	 * `seen` bytes as copied, so that the next try waits until more is written.
 	 */
 	if (log >= 0)
@@ -570,8 +571,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
 	lock_take(&store->shared.lock);
 	/*
-	 * If this store has committed meanwhile, wal_bytes is newer than `bytes`. Otherwise `bytes`
-	 * is, because another process may have written to the WAL or begun it anew.
+	 * If this store has committed during the checkpoint, wal_bytes is newer than `bytes`. If
+	 * not, `bytes` is newer, because another process may have written to the WAL or begun it
+	 * anew.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
