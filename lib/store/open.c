@@ -59,8 +59,9 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file, as a negative errno. SQLite says -ENOENT even if it had
- * no right to create the file. So in that case mknod(2) is tried too, whose errno is right.
+ * Returns why SQLite could not open a file, as a negative errno. error_of() gives -ENOENT even if
+ * the process had no right to create the file. So in that case mknod(2) is tried too, whose errno
+ * is right.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {

@@ -59,7 +59,10 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/* How long a take with timeout 0 waits for a transaction that is just being made, in ns. */
+/*
+ * How long timerhub_store_take() with timeout 0 waits for a transaction that is just being made, in
+ * ns.
+ */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -119,7 +122,7 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
 	/*
-	 * Relaxed, because a take that misses the stop by another thread only delivers as if it had
+	 * Relaxed, because a call that misses the stop by another thread only delivers as if it had
 	 * run just before that stop.
 	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
@@ -327,7 +330,7 @@ struct taker {
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	/*
-	 * Ask this before the take. If the store was stopped by then and the take finds no task,
+	 * Ask this before looking for tasks. If the store was stopped by then and no task is found,
 	 * all tasks that were due at the stop have been taken.
 	 */
 	bool stopped = is_stopped(store);
@@ -443,7 +446,7 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
 	/*
 	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
-	 * make epoll_fd readable, and take once more.
+	 * make epoll_fd readable, so that due tasks are looked for once more.
 	 */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
@@ -455,9 +458,9 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Sleeps for a few ms before the next take. Without this pause, each commit that another process
- * makes to the same database would wake the caller and cost it a query. The next due time, the
- * deadline, and a signal on the eventfd `bell` end the pause early.
+ * Sleeps for a few ms before the caller looks for due tasks again. Without this pause, each commit
+ * that another process makes to the same database would wake the caller and cost it a query. The
+ * next due time, the deadline, and a signal on the eventfd `bell` end the pause early.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -489,8 +492,8 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 			unpaused = UNPAUSED_LOOKS;
 		/*
 		 * After a long sleep, the first inotify event says that a commit has begun, and not
-		 * that it is visible. So do not pause before the next take while somebody is still
-		 * writing, because the pause would make the task late.
+		 * that it is visible. So while somebody is still writing, look for due tasks again
+		 * without a pause, because a pause would make the task late.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;

@@ -250,9 +250,9 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does all items of a batch in a transaction that has begun, and commits it. Takes come last, so
- * that they find the tasks that were just put. If `serves` is false, no task is taken, and takes
- * fail with -ENOSPC.
+ * Does all items of a batch in a transaction that has begun, and commits it. Items that take tasks
+ * come last, so that they find the tasks that were just put. If `serves` is false, they fail with
+ * -ENOSPC.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -325,7 +325,7 @@ int writer_sync_all(struct timerhub_store *store)
 /*
  * Reports to the threads of these work items how the transaction has ended. If `changes` is true,
  * handles only the items that have changes, and the caller holds synced.lock. If `changes` is
- * false, handles only the takes. Returns a list of the items that were not handled.
+ * false, handles only the items that take tasks. Returns a list of the items that were not handled.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -414,9 +414,9 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 
 /*
  * Takes all items of the queue into the batch, and begins a transaction for them. Items that are
- * queued while it waits for the write lock join the batch. If there are only takes, it begins no
- * transaction unless there is something to do for them. Returns 1 if it has begun one, 0 if not, or
- * a negative errno.
+ * queued while it waits for the write lock join the batch. If all items of the batch only take
+ * tasks, it begins no transaction unless there is something to do. Returns 1 if it has begun one, 0
+ * if not, or a negative errno.
  */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
@@ -496,7 +496,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/* try again without puts and takes, because these need room on the disk */
+		/* try again without putting and taking tasks, because both need room on the disk */
 		if (result == -ENOSPC) {
 			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
