@@ -69,8 +69,9 @@ typedef uint64_t timerhub_timer;
 struct timerhub_event;
 
 /*
- * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches. It
- * must return on that same thread, so a fiber must not move to another thread inside a callback.
+ * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches. The
+ * callback must return on that same thread, so a fiber must not move to another thread inside a
+ * callback.
  *
  * A callback can make any call of this header, except to close its own queue or hub. It may throw a
  * C++ exception or end its thread (with musl only the former), but must not leave by longjmp().
@@ -174,8 +175,9 @@ struct timerhub_config {
 	uint64_t spin_ns;
 	const char *thread_name; /* the owner's name in ps -T, up to 15 bytes; NULL: "timerhub" */
 	/*
-	 * An observable hub records a callback that takes this long or longer as slow, and
-	 * timerhub_slow() reports it. 0: 10 ms; UINT64_MAX: no callback is recorded.
+	 * A callback that takes this long or longer is slow. timerhub_slow() reports the slow
+	 * callbacks of a hub that was opened with TIMERHUB_OBSERVABLE. 0: 10 ms; UINT64_MAX: no
+	 * callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -189,8 +191,9 @@ struct timerhub_queue_config {
 #define TIMERHUB_LATENESS_BUCKETS 64
 
 /*
- * Counts what a hub has done since it was opened. Other threads keep running while timerhub_stats()
- * reads the numbers, so these can differ from each other by what happens meanwhile.
+ * What a hub has done since it was opened, and what it holds now. timerhub_stats() reads the
+ * numbers one after the other while other threads go on changing them, so they may not add up
+ * exactly.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* how many timers were armed */
@@ -228,9 +231,9 @@ struct timerhub_stats {
 	 */
 	uint64_t waiting;
 	/*
-	 * How long it is that nobody has taken an event from a queue in which events wait. If there
-	 * are several such queues, it is the longest of these times. 0 if the hub is not
-	 * observable.
+	 * How long events have been waiting in a queue without any thread taking one, in ns. If
+	 * events wait in several queues, this is the longest of these times. 0 if no events wait,
+	 * or if the hub was opened without TIMERHUB_OBSERVABLE.
 	 */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
@@ -249,7 +252,7 @@ struct timerhub_stats {
  * it is first used. These errors are possible:
  *   -ENOMEM, -EMFILE, -EAGAIN: the process may have no more memory, descriptors or threads.
  *   -E2BIG: `config` has a field that is set and that this version of the library does not know.
- *   -ENOSPC: 256 hubs on this machine are observable already.
+ *   -ENOSPC: the process already has 256 observable hubs and loops.
  *   -EFBIG: RLIMIT_FSIZE is too small for an observable hub.
  *   -ENOSYS, or the kernel's errno: the program asked for TIMERHUB_SLEEPER_URING, and the library
  *     was built without io_uring, or the kernel refuses it.
@@ -501,7 +504,10 @@ TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char
 /* The address of a callback of any type. Cast it to timerhub_fn or timerhub_timeout_fn. */
 typedef void timerhub_any_fn(void);
 
-/* Where a thread is that dispatches a queue, or turns a loop, from time to time. */
+/*
+ * Says whether a thread is inside timerhub_dispatch() or timerhub_loop_turn(), inside a callback
+ * that one of these two calls made, or in neither.
+ */
 enum timerhub_where {
 	TIMERHUB_AWAY = 0,        /* in the program's own code, between two calls, or in its wait */
 	TIMERHUB_IN_CALL = 1,     /* inside the call, and in no callback */
@@ -533,10 +539,12 @@ struct timerhub_running {
 typedef int timerhub_running_fn(const struct timerhub_running *running, void *context);
 
 /*
- * Calls `fn` for each living thread that has dispatched a queue of the hub, and for each observable
- * loop on the hub. The threads keep running meanwhile, so what `fn` gets was true a moment ago, but
- * a callback that it names was really running. Returns 0, or what `fn` has returned to end the
- * walk, or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ * Calls `fn` for each thread that has dispatched a queue of the hub and has not ended, and for each
+ * loop on the hub that was opened with TIMERHUB_LOOP_OBSERVABLE.
+ *
+ * The threads keep running during the walk. So a callback that `fn` is told about may have returned
+ * by now, but the thread was really running it. Returns 0, or what `fn` has returned to end the
+ * walk, or -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);
@@ -553,8 +561,9 @@ struct timerhub_slow_callback {
 
 /*
  * Lists functions whose callbacks were slow since the hub was opened, beginning with the one whose
- * callback took longest. Stores up to `max` of them in `ret` and returns how many it has stored, or
- * -EOPNOTSUPP if the hub is not observable. The hub remembers 32 functions. Lock-free.
+ * callback took longest. The hub remembers 32 functions. Stores up to `max` of them in `ret` and
+ * returns how many it has stored, or -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE.
+ * Lock-free.
  */
 TIMERHUB_API int timerhub_slow(struct timerhub *hub, struct timerhub_slow_callback *ret,
                                unsigned max);

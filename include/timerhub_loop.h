@@ -54,10 +54,11 @@ struct timerhub_timeout {
 
 /*
  * The type of a timeout's callback. timerhub_loop_turn() calls it when the timeout has expired. The
- * timeout is no longer set then. The callback may set it again, or remove it and free its memory.
- * It may also close the loop, and after that the loop's hub.
+ * timeout is no longer set then. The callback may set the timeout again, or remove it and free its
+ * memory. It may also close the loop, and after that the loop's hub.
  *
- * Inside a callback turn, settle, advance and adopt return -EBUSY. A callback may throw an
+ * Inside a callback, the calls timerhub_loop_turn(), timerhub_loop_settle(),
+ * timerhub_loop_advance() and timerhub_loop_adopt() return -EBUSY. A callback may throw an
  * exception or end its thread, but must not leave by longjmp().
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
@@ -69,8 +70,9 @@ struct timerhub_loop_config {
 	uint32_t timeouts_max; /* how many timeouts can be added, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 	/*
-	 * An observable loop records a callback that takes this long or longer as slow, and
-	 * timerhub_loop_slow() reports it. 0: 10 ms; UINT64_MAX: no callback is recorded.
+	 * A callback that takes this long or longer is slow. timerhub_loop_slow() reports the slow
+	 * callbacks of a loop that was opened with TIMERHUB_LOOP_OBSERVABLE. 0: 10 ms; UINT64_MAX:
+	 * no callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -133,8 +135,8 @@ TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 /*
  * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll it
  * for reading, level-triggered or edge-triggered, but never read it, close it or change its flags.
- * The descriptor does not take notice of timeouts that are set after a turn or a settle, so call
- * one of the two right before the program blocks.
+ * A timeout that is set after timerhub_loop_turn() or timerhub_loop_settle() does not make the
+ * descriptor readable in time. So call one of the two right before the program blocks.
  *
  * Returns -EINVAL for a manual loop, which has no descriptor; -EMFILE, -ENFILE or -ENOMEM if the
  * kernel cannot create a timerfd; or the error of timerfd_settime().
@@ -159,25 +161,27 @@ TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 /*
  * Calls the callbacks of all timeouts that are due. It first reads the clock and calls the
  * callbacks of the timers on the loop's queue, then those of the timeouts in the order of their
- * deadlines. At last it sets the descriptor for the next timeout. Timeouts with the same deadline
- * expire in any order.
+ * deadlines. At last it arranges that the descriptor becomes readable when the next timeout is due.
+ * Timeouts with the same deadline expire in any order.
  *
  * Returns how many callbacks it has called: at most 256, of which at most 128 are the queue's. If
  * more are due, the descriptor stays readable, and an edge-triggered poll reports it again. A
  * timeout that a callback sets expires in a later turn, even with a delay of 0.
  *
  * Returns -EPERM, -EOWNERDEAD, or -EBUSY inside a callback. Any other error means that the kernel
- * refused to set the descriptor. All other work has been done then, so callbacks may have been
- * called.
+ * refused to set the timer behind the descriptor. All other work has been done then, so callbacks
+ * may have been called.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Prepares the loop for the program's wait, without calling callbacks: it reads the clock,
- * schedules the timeouts that were set since the last turn, and sets the descriptor. In
- * *ret_block_ns, which may be NULL, it stores how long the program may block, as
- * timerhub_loop_timeout() would return it. It fails as timerhub_loop_turn() does, and then stores
- * nothing.
+ * Prepares the loop for the program's wait, without calling callbacks. It reads the clock and
+ * schedules the timeouts that were set since the last turn. Then it arranges that the descriptor of
+ * timerhub_loop_fd() becomes readable when the next timeout is due.
+ *
+ * In *ret_block_ns, which may be NULL, it stores how long the program may block, as
+ * timerhub_loop_timeout() would return it. If it fails, it stores nothing and returns an error like
+ * timerhub_loop_turn().
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
@@ -260,8 +264,8 @@ struct timerhub_loop_stats {
 	/* How many calls were refused because the loop belongs to another thread. */
 	uint64_t refused;
 	/*
-	 * How many callbacks took slow_ns or longer, and how long those took altogether. Both are 0
-	 * if the loop is not observable.
+	 * How many callbacks took slow_ns or longer, and how long these callbacks took altogether.
+	 * Both numbers are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
 	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];
@@ -287,9 +291,9 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 
 /*
  * Lists functions whose callbacks were slow since the loop was opened, beginning with the one whose
- * callback took longest. Callbacks of timeouts and of the queue are both included. Stores up to
- * `max` functions in `ret` and returns how many, or -EOPNOTSUPP if the loop is not observable. The
- * loop remembers 32 functions.
+ * callback took longest. Callbacks of timeouts and of the queue are both included. The loop
+ * remembers 32 functions. Stores up to `max` of them in `ret` and returns how many it has stored,
+ * or -EOPNOTSUPP if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
@@ -305,8 +309,8 @@ TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhu
                                       timerhub_timeout_fn *fn);
 
 /*
- * Removes a timeout from its loop, so that its memory may be freed, or be added again. The
- * timeout's own callback may call it too.
+ * Removes a timeout from its loop. Afterwards the program may free the timeout's memory, or add the
+ * timeout again. A timeout's own callback may also remove it.
  */
 TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
@@ -374,9 +378,10 @@ struct timerhub_loop_front {
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
 	 * How many entries of `fresh` are used. If all 64 are, the inline timerhub_timeout_set()
-	 * calls the library, which reads the clock and so empties the array. If the loop has a
-	 * manual hub, it is always 64, so that each set calls the library. If the loop itself is
-	 * manual, it is always 65: base_ns is exact then, so no deadline needs a correction.
+	 * calls the library, which reads the clock and empties the array. In a loop on a manual hub
+	 * the count is always 64, so that each set asks the library for the hub's time. In a manual
+	 * loop it is always 65, which means that base_ns is the exact time and no deadline needs a
+	 * later correction.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

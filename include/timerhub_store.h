@@ -85,8 +85,8 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
 
 /*
  * Creates the store's tables in the main database of the connection `db`. A program calls it in a
- * migration of its own. If a transaction is open, the tables exist when it commits. The journal
- * mode is not changed. Returns the errors of timerhub_store_open().
+ * migration of its own. If a transaction is open, the tables exist once that transaction has
+ * committed. The journal mode is not changed. Returns the errors of timerhub_store_open().
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
@@ -97,9 +97,9 @@ TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
 /*
- * Closes a store. Changes that were submitted are made before. A worker that waits in
+ * Closes a store. It first makes all changes that were submitted. A worker that waits in
  * timerhub_store_take() gets -ESHUTDOWN, but no other call may be running or begin. `store` may be
- * NULL. In a forked child it does nothing.
+ * NULL. In a forked child the call does nothing.
  */
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
@@ -111,17 +111,17 @@ TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
 /*
- * Waits until everything that any connection had committed before is on stable storage. You need it
- * only after a COMMIT of your own with synchronous=NORMAL.
+ * Syncs the WAL, so that everything that any connection committed before the call is on stable
+ * storage. You need it only after a COMMIT of your own with synchronous=NORMAL.
  */
 TIMERHUB_API int timerhub_store_sync(struct timerhub_store *store);
 
 /* ---- changes: on stable storage when they return 0; after an error nothing has changed ---- */
 
 /*
- * All changes can return -EAGAIN, if other writers kept the database busy for the config's
- * timeout_ns, and -ENOSPC, if the disk is full. On a full disk there is still some room for ends
- * and cancels.
+ * All changes can return -EAGAIN if other writers kept the database busy for the config's
+ * timeout_ns, and -ENOSPC if the disk is full. Even then there is some room to end and to cancel
+ * tasks.
  */
 
 struct timerhub_store_put {
@@ -186,23 +186,26 @@ struct timerhub_store_task {
 
 /*
  * Takes up to `max` tasks that are due, in the order of their times. If none is due, it waits for
- * up to timeout_ns, or without limit if that is UINT64_MAX. Returns how many tasks it has taken, 0
- * after the timeout, or -ESHUTDOWN after a stop.
+ * up to timeout_ns, or without limit if timeout_ns is UINT64_MAX. Returns how many tasks it has
+ * taken, 0 after the timeout, or -ESHUTDOWN if the store is stopped and all that was due then is
+ * taken.
  *
- * If a worker does not end a task within its lease, another take delivers the task again. If it has
- * been delivered attempts_max times, it is parked instead.
+ * If a worker does not end a task within its lease, another take delivers the task again. A task
+ * that has been delivered attempts_max times is parked instead: nobody gets it until the program
+ * moves it.
  */
 TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
                                      struct timerhub_store_task *tasks, unsigned max,
                                      uint64_t timeout_ns);
 
 /*
- * Ends a task, because its work is done. A periodic task waits for its next period then. The call
- * also works after the lease, unless another worker has got the task. Returns -ESTALE if the task
- * was delivered again, moved or answered meanwhile, and -ENOENT if it has ended.
+ * Ends a task, because its work is done. If the task is periodic, it waits for its next period
+ * instead. The call also works after the lease, unless another worker has got the task by then.
+ * Returns -ESTALE if the task was delivered again, moved or answered meanwhile, and -ENOENT if it
+ * has ended.
  *
- * When done, retry or park return 0, -ESTALE or -ENOENT, the task's key and data are freed and set
- * to NULL.
+ * If timerhub_store_done(), timerhub_store_retry() or timerhub_store_park() returns 0, -ESTALE or
+ * -ENOENT, it has freed the key and data of the struct and set them to NULL.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
@@ -280,9 +283,9 @@ TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
 /*
  * Makes changes within the transaction that the program has open on its own connection `db`, so
  * that they are made if, and only if, that transaction commits. The main database of `db` must be
- * the store's file. Call it on the thread that uses `db`, after BEGIN IMMEDIATE. Release the tasks
- * that the changes end after COMMIT, because this call frees nothing. With synchronous=NORMAL, also
- * call timerhub_store_sync() after COMMIT.
+ * the store's file. Call it on the thread that uses `db`, after BEGIN IMMEDIATE. The call frees
+ * nothing, so after COMMIT release the tasks that the changes have ended. With synchronous=NORMAL,
+ * also call timerhub_store_sync() after COMMIT.
  *
  * If it fails, only these changes are undone, and the transaction goes on. There is one exception,
  * -ECANCELED. It returns the errors of the single changes, or one of these:
@@ -298,8 +301,8 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
  * Makes changes like timerhub_store_commit(), but does not wait for them. If it returns 0, there
  * will be one completion with `tag`. The changes with their keys and data are copied. If a change
  * ends a task, keep the task's struct until timerhub_store_completions() has stored the completion,
- * because that also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in flight
- * or have a completion that nobody has taken.
+ * because that call also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in
+ * flight or have a completion that nobody has taken.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
@@ -360,8 +363,8 @@ struct timerhub_store_stats {
 };
 
 /*
- * Stores the statistics in *ret. Set the struct's `size` before. For exact counts, query the
- * tables.
+ * Stores the statistics in *ret. Set the struct's `size` before the call. For exact counts, query
+ * the tables.
  */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);

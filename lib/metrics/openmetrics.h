@@ -38,8 +38,8 @@ static inline void metrics_add_head(struct text *text, const char *what, const c
 }
 
 /*
- * Begins a family: adds the lines with its type, its unit and its help text. Its samples must
- * follow.
+ * Begins a family, which is a group of samples with the same name: adds the lines with its type,
+ * its unit and its help text. The samples must follow.
  */
 static inline void metrics_add_family(struct text *text, const struct metrics_family *family)
 {
@@ -65,8 +65,8 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 }
 
 /*
- * Adds a sample of a counter or a gauge. Its value is `number`, of which the last `decimals` digits
- * are decimals.
+ * Adds a sample of a counter or a gauge. Its value is `number`, whose last `decimals` digits stand
+ * behind the decimal point.
  */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *labels, uint64_t number, unsigned decimals)
@@ -85,8 +85,9 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds one bucket of a histogram. `count` is the number of all values up to the end of the bucket,
- * because the format wants sums. A bucket above METRICS_BUCKET_MAX is written as +Inf.
+ * Adds one bucket of a histogram. `count` is the number of all values from 0 to the end of the
+ * bucket, because buckets in OpenMetrics are cumulative. A bucket above METRICS_BUCKET_MAX is
+ * written as +Inf.
  */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
@@ -105,9 +106,10 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns,
- * and the text has seconds. It has neither _sum nor _count, because the sum of the times is
- * unknown, and a reader expects both or none. The bucket +Inf has the number of all values.
+ * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns.
+ * The text has the times in seconds. It has neither the sample _sum nor _count, because the sum of
+ * the times is unknown, and readers expect both samples or none. The bucket +Inf has the number of
+ * all times.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
@@ -122,7 +124,10 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 
-/* Ends the text. No family may be added afterwards. */
+/*
+ * Adds the line "# EOF", with which a text in the OpenMetrics format must end. Nothing may be added
+ * afterwards.
+ */
 static inline void metrics_end(struct text *text)
 {
 	text_add(text, "# EOF\n");

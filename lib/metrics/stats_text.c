@@ -15,7 +15,10 @@
 #define GAUGE "gauge"
 #define PREFIX "timerhub_" /* the prefix of the metrics' names, which lines leave out */
 
-/* A family that has one number, and where struct timerhub_stats has this number. */
+/*
+ * Describes a metric that has one number per hub, and says which field of struct timerhub_stats
+ * holds the number.
+ */
 struct number_family {
 	struct metrics_family family;
 	const char *line; /* what the number is called in a line */
@@ -77,7 +80,7 @@ static const struct metrics_family delivery_lateness_family = {
 	"Time at which a call took an event from its queue, minus the deadline."
 };
 
-/* Returns the number of a family from the statistics of a hub. */
+/* Returns the field of `stats` that `number` describes. */
 static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
 {
 	const void *value = (const char *)stats + number->offset;

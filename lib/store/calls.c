@@ -22,7 +22,7 @@
 
 static bool key_is_valid(const char *key)
 {
-	/* the least character that needs one, two or three bytes after its first */
+	/* the least character that UTF-8 encodes with 0, 1, 2 or 3 bytes after its first */
 	static const uint32_t least[] = { 1, 0x80, 0x800, 0x10000 };
 	size_t length = strnlen(key, TIMERHUB_STORE_KEY_MAX + 1), at = 0;
 
@@ -86,9 +86,9 @@ static int change_check(const struct timerhub_store *store,
 }
 
 /*
- * Checks what can be checked without the database, for changes that are to be made together. Sets
- * the `result` of each, of which at most one is an error, and returns that. No op is above
- * `last_op`.
+ * Checks what can be checked without the database, for changes that are to be made together. An op
+ * above `last_op` is an error. Sets the `result` of each change, which is the error of the first
+ * wrong change and 0 for all others. Returns that error or 0.
  */
 static int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
                          unsigned count, uint32_t last_op)
@@ -152,7 +152,10 @@ static int change_make(const struct timerhub_store *store, struct making *making
 		task->lease_end_ns = (uint64_t)(values.lease - LEASE_BASE_US) * 1000;
 	if (result != 0)
 		return result < 0 ? result : 0;
-	/* no row was changed, so find out whether there is such a task */
+	/*
+	 * A put changes no row if another task has its key. With TIMERHUB_STORE_REPLACE it then
+	 * overwrites that task.
+	 */
 	if (change->flags & TIMERHUB_STORE_REPLACE)
 		result = statement_run(making->statements, DO_REPLACE, &values, NULL);
 	found = result < 0 ? result : statement_run(making->statements, DO_FIND, &values, &id);
@@ -163,7 +166,7 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	return result > 0 ? 0 : is_put ? -EEXIST : task ? -ESTALE : -EBUSY;
 }
 
-/* Returns whether puts are among the changes and the disk has no room for them. */
+/* Returns whether at least one of the changes is a put, and the disk has no room for a put. */
 static bool changes_lack_room(struct timerhub_store *store, struct making *making,
                               const struct timerhub_store_change *changes, unsigned count)
 {
@@ -229,8 +232,8 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 /* ---- calls that wait until the change is on stable storage ---- */
 
 /*
- * Frees key and data of the tasks that these changes have ended, or that have ended or been
- * delivered again before.
+ * Frees the key and data of each task that a change has ended, given back or parked. Also frees
+ * them if the change has failed because the task had ended or had been delivered again.
  */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
@@ -254,7 +257,10 @@ static struct work work_of_changes(const struct timerhub_store *store,
 	};
 }
 
-/* Makes changes of which no op is above `last_op`. */
+/*
+ * Makes `count` changes in one transaction, and returns when it has ended. Returns -EINVAL if a
+ * change has an op above `last_op`.
+ */
 static int changes_do(struct timerhub_store *store, struct timerhub_store_change *changes,
                       unsigned count, uint32_t last_op)
 {
@@ -300,7 +306,7 @@ int timerhub_store_put(struct timerhub_store *store, const struct timerhub_store
 	return result;
 }
 
-/* Cancels or moves the task that has the id, or the key if that is not NULL. */
+/* Cancels or moves the task that has the key, or if `key` is NULL, the task that has the id. */
 static int task_change(struct timerhub_store *store, enum timerhub_store_op op, uint64_t id,
                        const char *key, uint64_t when_ns, uint32_t flags)
 {
@@ -397,12 +403,15 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	if (sqlite3_get_autocommit(db) ||
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
-	/* if another connection has committed since the read, SQLite lets this one write no more */
+	/*
+	 * Refuse a transaction that has already read. SQLite would not let the transaction write if
+	 * another connection has committed since that read.
+	 */
 	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
 		return -EDEADLK;
 	/*
-	 * This changes nothing but takes the lock. A statement that reads first could get a
-	 * snapshot that is old already.
+	 * This UPDATE changes no row, but takes the write lock. A statement that reads first could
+	 * get an old snapshot, and then SQLite would refuse to write.
 	 */
 	result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
 	return result == -EBUSY ? -EAGAIN : result;
@@ -413,7 +422,10 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
                                      int (*sqlite)(void))
 {
 	CANCELLATION_HELD;
-	/* no statement is left behind on the caller's connection */
+	/*
+	 * The statements are prepared for this call alone, so that none is left on the caller's
+	 * connection.
+	 */
 	struct statements statements = { .db = db };
 	struct making making = { .statements = &statements, .is_low = -1 };
 	sqlite3_int64 rowid;
@@ -450,7 +462,7 @@ int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
 
 /* ---- submits, which do not wait ---- */
 
-/* A submit is one block of memory with its changes, their keys and data. */
+/* A submit is one block of memory that holds a work item, its changes, and their keys and data. */
 struct submit {
 	struct work work;
 	uint64_t tag;
@@ -500,7 +512,10 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 
 	if (result < 0)
 		return result;
-	/* relaxed: only a limit, and whoever exceeds it subtracts his 1 again */
+	/*
+	 * Relaxed, because this number is only a limit. A thread that exceeds it subtracts its 1
+	 * again.
+	 */
 	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
 		result = -EAGAIN;
 	submit = result == 0 ? submit_copy(store, changes, count) : NULL;

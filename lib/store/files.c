@@ -64,7 +64,10 @@ static int known_shm(const char *name, const struct stat *found)
 			place = &known->next;
 			continue;
 		}
-		/* this file was removed, so no connection has locks on it any more */
+		/*
+		 * the file of this descriptor was removed, so no connection has locks on it any
+		 * more
+		 */
 		*place = known->next;
 		(void)close(known->fd);
 		free(known);
@@ -73,8 +76,9 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * 0, 1 and 2 belong to the standard streams. The descriptor cannot be moved away
-		 * from there, because closing the old one would drop SQLite's locks.
+		 * The new descriptor must not be 0, 1 or 2, because these belong to the standard
+		 * streams. It could not be moved away from there, because closing the old one would
+		 * drop SQLite's locks on the file.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -148,13 +152,13 @@ static bool byte_lock(int fd, int64_t byte, short type)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 
-	/* a file system that cannot lock is no reason to wait */
+	/* any other error means that the file system cannot lock, so go on without the lock */
 	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 /*
- * Returns the pid of a process that locks one of these bytes, -1 if an open file description does,
- * which has no pid, or 0 if nobody does.
+ * Returns the pid of a process that has locked one of these bytes, or 0 if no process has. Returns
+ * -1 if the lock belongs to an open file description, which has no pid.
  */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
@@ -162,7 +166,7 @@ static int bytes_holder(int fd, int64_t first, int64_t count)
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
 	};
 
-	/* unlike F_GETLK, this also reports locks of the calling process */
+	/* unlike F_GETLK, this call also reports locks of the calling process */
 	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0;
 	return lock.l_pid != 0 ? lock.l_pid : -1;
@@ -192,10 +196,11 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers queue by two locks, so that nobody is passed over. A writer first takes NEXT_TURN_BYTE,
- * and with it waits for TURN_BYTE, which it keeps while it writes. Only one writer at a time polls
- * TURN_BYTE, so it can do so often. A writer that has just written finds NEXT_TURN_BYTE taken by
- * another, and comes after it. If nobody holds either lock, a writer needs none.
+ * Writers of all processes queue by locks on two bytes of the -wal, so that each of them gets to
+ * write. Whoever writes holds the lock on TURN_BYTE. The next one in line holds the lock on
+ * NEXT_TURN_BYTE. Only the next one polls TURN_BYTE, so it can poll often. A writer that wants to
+ * write again finds NEXT_TURN_BYTE locked, and has to queue behind its holder. If both bytes are
+ * unlocked, a writer writes without a lock on them.
  */
 bool files_have_queue(const struct files *files)
 {
@@ -238,7 +243,10 @@ static void file_lengthen(int fd, off_t bytes)
 	struct stat now;
 	ssize_t written = fstat(fd, &now) < 0 ? -1 : 1;
 
-	/* after an error the keeper sees that the room is short, and this is tried again */
+	/*
+	 * After an error the file stays too short. The store's own thread sees that later, and this
+	 * is tried again.
+	 */
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }

@@ -59,8 +59,9 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file, as a negative errno. SQLite also says -ENOENT if it had
- * no right to create the file, and then the kernel is asked again.
+ * Returns why SQLite could not open a file, as a negative errno. error_of() gives -ENOENT even if
+ * the process had no right to create the file. So in that case mknod(2) is tried too, whose errno
+ * is right.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
@@ -72,8 +73,9 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection. While the store is opened, SQLite itself waits for the locks of other
- * processes, up to the timeout. Later SQLite must not wait, because libtimerhub-store does so.
+ * Opens a connection. While the store is being opened, SQLite waits for the locks of other
+ * processes, up to the timeout. Later SQLite does not wait, because the library then waits for the
+ * locks itself.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -87,14 +89,16 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
-	/* a WAL needs memory that all of its users share, so it cannot lie on a network */
+	/*
+	 * a WAL needs memory that all of its users share, so it cannot lie on a network file system
+	 */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
 	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
 	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
 		return -EOPNOTSUPP;
 	(void)sqlite3_extended_result_codes(*ret, 1);
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
-	/* SQLite also opens a file that it can only read, and reports no error */
+	/* SQLite reports no error if it could open the file for reading only, so check that here */
 	if (sqlite3_db_readonly(*ret, "main") != 0)
 		return access(sqlite3_db_filename(*ret, "main"), W_OK) < 0 ? -errno : -EROFS;
 	result = connection_set_wal(*ret, timeout_ns);
@@ -115,13 +119,16 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/* SQLite has resolved symbolic links in this name */
+	/*
+	 * SQLite's own name for the file has symbolic links resolved, so open the second connection
+	 * by it
+	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/* a connection uses the WAL only from its first read on */
+	/* read once, because a connection does not use the WAL before its first read */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -158,7 +165,7 @@ static int store_open_watch(struct timerhub_store *store)
 	u32_store_relaxed(&store->watch.is_polling,
 	                  inotify_fd < 0 ||
 	                          epoll_ctl(epoll_fd, EPOLL_CTL_ADD, inotify_fd, &event) < 0);
-	/* the descriptor is readable at first, because nobody has looked for tasks yet */
+	/* epoll_fd is readable at first, because nobody has looked for due tasks yet */
 	bell_ring(store->watch.bell);
 	return 0;
 }
@@ -178,7 +185,7 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
-	/* a sum with the clock must not overflow */
+	/* the sum of this timeout and the clock's time must not overflow */
 	if (store->timeout_ns > INT64_MAX)
 		store->timeout_ns = INT64_MAX;
 	store->queue = strdup(known.queue ? known.queue : "");
@@ -204,8 +211,8 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot. Without /proc it stays empty, and deliver_open() compares
- * clocks.
+ * Reads the id of the machine's boot. Without /proc the id stays empty. Then deliver_open()
+ * recognizes a new boot by the difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -219,8 +226,8 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Syncs the WAL by SQLite's descriptor. With the first sync of a WAL, SQLite also syncs its folder,
- * because otherwise a loss of power could remove the names of new files.
+ * Syncs the WAL through SQLite, which then also syncs the folder, as it does at the first sync of a
+ * WAL. Otherwise a loss of power could remove the names of new files.
  */
 static int store_sync_names(struct timerhub_store *store)
 {
@@ -234,8 +241,8 @@ static int store_sync_names(struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. It also finds out whether this process can see on this file system
- * that somebody holds the write lock. If it can't, takers have to poll instead.
+ * Makes the first transaction. Also finds out whether this process can see on this file system that
+ * somebody holds the write lock. If it cannot, takers have to poll instead.
  */
 static int store_begin(struct timerhub_store *store)
 {
@@ -311,7 +318,10 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
-	/* SQLite opens /dev/null on a standard descriptor that is free, and leaves it there. */
+	/*
+	 * Until the store is open, occupy those of the descriptors 0, 1 and 2 that are free.
+	 * Otherwise SQLite would open /dev/null on them, and never close it.
+	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)

@@ -16,7 +16,10 @@
 
 int error_of(sqlite3 *db)
 {
-	/* a statement of the library compiles unless the tables are not as it made them */
+	/*
+	 * SQLITE_ERROR becomes EBADMSG, because the library's statements fail to compile only if
+	 * somebody has changed its tables
+	 */
 	static const int errors[] = {
 		[SQLITE_ERROR] = EBADMSG,       [SQLITE_SCHEMA] = EBADMSG,
 		[SQLITE_CORRUPT] = EBADMSG,     [SQLITE_NOTADB] = EBADMSG,
@@ -60,7 +63,9 @@ static const char schema[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
-	/* the boot in which the leases were made, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
+	/*
+	 * the id of the boot in which the leases were made, and CLOCK_REALTIME minus CLOCK_BOOTTIME
+	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
 	"CREATE TABLE main.timerhub_tasks("
@@ -74,19 +79,24 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	/* for a list of three SQLite would fill a temporary table at each INSERT */
+	/*
+	 * The CHECK lists the two types that are forbidden. If it listed the three that are
+	 * allowed, SQLite would fill a temporary table at each INSERT.
+	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
-	/* each of these indexes has entries only for the tasks that are in its state */
+	/*
+	 * each of these indexes has entries only for the tasks in one state, which its WHERE names
+	 */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
 	"CREATE INDEX main.timerhub_periods ON timerhub_tasks(due_us) WHERE lease=" LEASE_BY_DONE
 	";"
 	/*
-	 * The library changes `claim` whenever it changes a task, so a trigger that finds it
-	 * unchanged sees an UPDATE by another program. NEW.id is not positive before an INSERT
-	 * without an id.
+	 * The library changes `claim` whenever it changes a task. So if a trigger finds `claim`
+	 * unchanged, another program has made the UPDATE. Before an INSERT without an id, NEW.id is
+	 * not positive.
 	 */
 	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
 	" NEW.id<=(SELECT seq FROM sqlite_sequence WHERE name='timerhub_tasks')"
@@ -117,7 +127,10 @@ static int schema_look(sqlite3 *db)
 	int64_t newer = 0;
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
-	/* this does not compile if the table is missing; other errors come up when it is made */
+	/*
+	 * SQLITE_ERROR means that the statement does not compile, because the table is missing. If
+	 * there is another cause, making the tables will fail too.
+	 */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;
 	else if (result == 0)
@@ -139,7 +152,7 @@ int schema_install(sqlite3 *db)
 		return result < 0 ? result : 0;
 	if (result < 0)
 		return result;
-	/* another process may have made the tables since the last look */
+	/* another process may have made the tables since the first schema_look() */
 	result = schema_look(db);
 	if (result == 0)
 		result = run_sql(db, schema);
@@ -165,7 +178,10 @@ int schema_install(sqlite3 *db)
 /* ?8 is the number of the delivery that a worker answers. */
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
-/* SQLite uses a partial index only if the condition has the same text as in CREATE INDEX. */
+/*
+ * SQLite uses a partial index only if a condition has the same text as in CREATE INDEX, so both are
+ * made from the same macros.
+ */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
 	[DO_COMMIT] = "COMMIT",
@@ -178,7 +194,10 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/* a sum beyond 64 bits becomes a REAL, which is above the limit */
+	/*
+	 * If due_us+interval_us*?9 does not fit into 64 bits, SQLite computes a REAL, and min()
+	 * selects the limit.
+	 */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -187,7 +206,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7" IS_CURRENT,
-	/* when the next task becomes due, and when the next lease ends */
+	/* selects when the next task becomes due, and when the next lease ends */
 	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
 		    " WHERE queue=?2 AND " IS_TAKEN ")",
@@ -200,13 +219,20 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* ?3, elsewhere the key, is the id of the machine's boot */
+	/*
+	 * In this statement and the next, ?3 is not a key, but the id of the machine's present
+	 * boot. The id is empty if /proc is missing.
+	 */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
-	/* these list rows in the order of their index, from (?7, ?1) on */
+	/*
+	 * Each of these four statements lists up to ?9 tasks in the order of an index. A count runs
+	 * a statement several times: ?1 is the id of the task that was listed last before, and ?7
+	 * is the due_us or lease of that task.
+	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
 	[DO_COUNT_NEVER] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
@@ -215,7 +241,10 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
-	/* the version of these tables is 1 */
+	/*
+	 * This library knows the tables of version 1. The result is 1 if the tables need a library
+	 * that knows a later version.
+	 */
 	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
@@ -230,7 +259,8 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 
 /*
  * With SQLITE_STATIC, SQLite does not copy a text or data, and reads it only while the statement
- * runs. It refuses a parameter that a statement does not have, and that is ignored.
+ * runs. A statement need not have all of the parameters ?1 to ?9. SQLite returns an error for a
+ * parameter that is missing in it, and this function ignores that error.
  */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)

@@ -52,7 +52,10 @@ int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
-	/* these have the numbers of the changes that they make */
+	/*
+	 * DO_PUT to DO_TOUCH have the same values as TIMERHUB_STORE_PUT to STORE_TOUCH, so that
+	 * change_make() can use an op as a statement.
+	 */
 	DO_PUT,
 	DO_CANCEL,
 	DO_MOVE,
@@ -81,13 +84,16 @@ enum statement {
 	STATEMENTS
 };
 
-/* The statements of one connection, each of which is prepared at its first use. */
+/* The statements of one connection. Each is prepared when it is first used. */
 struct statements {
 	sqlite3 *db;
 	sqlite3_stmt *prepared[STATEMENTS];
 };
 
-/* The parameters ?1 to ?9 of the statements, in this order. Each means the same in all of them. */
+/*
+ * The parameters ?1 to ?9 of the statements, in this order. A few statements use ?3 or ?7 for
+ * something else, as the comments on these statements say.
+ */
 struct values {
 	int64_t id;
 	const char *queue, *key;

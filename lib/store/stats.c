@@ -9,8 +9,9 @@
 #define STEP_ROWS 2000
 
 /*
- * Adds a number of rows to *count. Each step goes on behind the last row of the step before. The
- * connection is the keeper's, so the count waits for a checkpoint, and not for the leader.
+ * Counts the rows that a statement lists, and adds their number to *count. Each step lists a
+ * limited number of rows, so that no read transaction is long. The connection is that of the
+ * store's own thread, so a count may wait for a checkpoint, but it delays no writer.
  */
 static int count_rows(struct timerhub_store *store, enum statement which, uint64_t *count)
 {
@@ -77,7 +78,7 @@ int timerhub_store_stats(struct timerhub_store *store, struct timerhub_store_sta
 	result = store_has_failed(store) ? 0 : count_all(store, &stats);
 	if (result < 0)
 		return result;
-	stats.is_polling = u32_load_relaxed(&store->watch.is_polling); /* relaxed: only told */
+	stats.is_polling = u32_load_relaxed(&store->watch.is_polling); /* relaxed: only shown */
 	stats.wal_bytes = files_wal_bytes(&store->files);
 	stats.reader_pid = is_held_back ? files_reader(&store->files) : 0;
 	stats.failed = store_has_failed(store) ? -EIO : 0;

@@ -31,7 +31,10 @@ struct files {
 	int wal_fd, shm_fd;
 };
 
-/* The earliest times in a queue of tasks, in us; INT64_MAX: there is none. */
+/*
+ * The times at which the next task of a queue becomes due, and at which the next lease ends, in us.
+ * INT64_MAX means never.
+ */
 struct look {
 	int64_t due_us;   /* at which a waiting task becomes due, on CLOCK_REALTIME */
 	int64_t lease_us; /* at which the lease of a taken task ends, on CLOCK_BOOTTIME */
@@ -40,9 +43,9 @@ struct look {
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
 /*
- * A work item: what a thread wants to have done by the leader, the one thread at a time that uses
- * the connection to the database. It lies on the stack of the thread that waits for it, or belongs
- * to a submit, for which nobody waits.
+ * A work item: what a thread wants to have done by the leader, which is the one thread at a time
+ * that uses the connection to the database. An item lies on the stack of the thread that waits for
+ * it, or belongs to a submit, for which nobody waits.
  */
 struct work {
 	struct work *next;
@@ -61,7 +64,7 @@ struct timerhub_store {
 	struct fork_check fork_check;
 	atomic_u32 failed; /* 0, or EIO after the disk has failed: nothing is done any more */
 
-	/* Set when the store is opened, and never changed. */
+	/* These fields are set when the store is opened, and never change. */
 	char *queue;
 	int64_t lease_us;
 	uint64_t timeout_ns;
@@ -71,12 +74,18 @@ struct timerhub_store {
 	struct clock wall, since_boot;
 	struct files files;
 
-	/* Only the leader uses these, the one thread at a time that has the connection. */
+	/*
+	 * Only the leader uses these fields. The leader is the one thread at a time that may use
+	 * the connection to the database.
+	 */
 	struct statements statements;
 	bool has_turn;     /* it holds the lock by which writers queue */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
-	/* The queue of changes that wait for the leader, and the statistics, under one lock. */
+	/*
+	 * The queue of work items that wait to be done in the next transaction, and the statistics.
+	 * One lock protects both.
+	 */
 	struct {
 		struct lock lock;
 		struct work *first, **last;
@@ -85,8 +94,8 @@ struct timerhub_store {
 	} shared;
 
 	/*
-	 * The thread that syncs the WAL holds the lock until it has answered all changes that the
-	 * sync covers. So completions come in the order of the transactions.
+	 * A thread holds this lock while it syncs the WAL, and until it has reported the results of
+	 * all changes that the sync covers. So completions come in the order of the transactions.
 	 */
 	struct {
 		struct lock lock;
@@ -109,7 +118,7 @@ struct timerhub_store {
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
 		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd timer;
-		/* Only the thread that watches uses these. */
+		/* Only the thread that sleeps on epoll_fd uses the following fields. */
 		bool has_files;         /* inotify watches the files */
 		int64_t next_due_us;    /* at which the next task becomes due, as far as is known */
 		uint64_t held_since_ns; /* since when somebody has written; 0: nobody writes */
@@ -117,15 +126,15 @@ struct timerhub_store {
 	} watch;
 
 	/*
-	 * The store's own thread, the keeper. It writes the WAL back into the database, and makes
-	 * the changes that programs have queued with timerhub_store_submit().
+	 * The store's own thread, the keeper. It copies the WAL into the database, and makes the
+	 * changes that programs have queued with timerhub_store_submit().
 	 */
 	struct {
 		pthread_t thread;
 		struct eventcount work;
 		struct lock lock; /* of the connection, which the statistics use too */
 		struct statements statements;
-		/* The lock of `shared` protects these. */
+		/* shared.lock protects the following fields. */
 		bool quits;
 		bool wants_restart;    /* the next leader begins the WAL anew */
 		bool is_held_back;     /* a reader kept the last checkpoint from copying all */
@@ -166,7 +175,7 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* relaxed: a thread that does not see it yet gets an error of the disk itself */
+	/* relaxed: a thread that still reads 0 gets an error from the disk itself */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 
@@ -177,22 +186,25 @@ int files_open(struct files *files, const char *path);
 void files_close(struct files *files);
 
 /*
- * Returns whether the three files still have their names. If one was removed, SQLite would go on
- * writing to it, and what was committed would be lost.
+ * Returns whether the database, its -wal and its -shm are still there under their names. If one of
+ * them was removed, SQLite would go on writing to the removed file, and what was committed would be
+ * lost.
  */
 bool files_are_there(const struct files *files);
 /* Returns whether `database` names the store's database. */
 bool files_are_of(const struct files *files, const char *database);
 
 /*
- * Returns whether another handle, in this process or another, has the turn to write or waits for
- * it. Handles take turns, so that each can write within a bounded time.
+ * Returns whether another handle, in this process or another, holds the turn or waits for it. The
+ * turn is a file lock for which writers queue, so that each can write within a bounded time.
  */
 bool files_have_queue(const struct files *files);
 
 /*
- * Waits for the turn to write until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller
- * has it. He may also write without it, because only SQLite's own lock excludes other writers.
+ * Waits until `deadline_ns` on CLOCK_MONOTONIC for the turn, a file lock for which the writers of
+ * all processes queue. Returns whether the caller has got it. A caller that has not got it may
+ * write all the same, because the turn is only for fairness: what excludes other writers is
+ * SQLite's own lock.
  */
 bool files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
@@ -204,19 +216,22 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Reserves disk space for later frames: appends zeros to the WAL, and makes the -shm file as large
- * as SQLite needs it for a WAL of that size. Then tasks can be ended even if the disk fills up, and
- * syncs are faster. SQLite ignores the zeros, because they are no valid frames. The caller holds
- * the write lock.
+ * Reserves disk space for later transactions: appends zeros to the WAL, and makes the -shm file as
+ * large as SQLite needs it for a WAL of that size. Then tasks can be ended even if the disk fills
+ * up, and syncs are faster. SQLite ignores the zeros, because they are no valid frames. The caller
+ * holds the write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes);
 bool files_have_room(const struct files *files);
 uint64_t files_wal_bytes(const struct files *files);
 
-/* Returns whether the disk is so full that puts are refused. The WAL uses `wal_bytes`. */
+/*
+ * Returns whether the disk is so full that no more tasks may be put. `wal_bytes` is how many bytes
+ * of the WAL are in use.
+ */
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 
-/* Sleeps, and is no cancellation point. */
+/* Sleeps for `ns`. Unlike nanosleep(2), it is no cancellation point. */
 void files_nap(uint64_t ns);
 
 /* ---- calls.c ---- */
@@ -225,32 +240,36 @@ void files_nap(uint64_t ns);
 struct making {
 	struct statements *statements;
 	int is_low;      /* whether the disk has no room for puts; -1: not asked yet */
-	bool is_refused; /* the last changes have puts, for which there is no room */
+	bool is_refused; /* the last changes have a put, and the disk has no room for it */
 	bool is_due;     /* a change makes a task due at once */
 };
 
 /*
- * Makes changes in a transaction that is open, all or none. Sets the `result` of each, and the ids
- * of puts. After an error, SQLite may have ended the whole transaction.
+ * Makes changes in a transaction that is open. If one of them fails, none is made. Sets the
+ * `result` of each change, and the `id` of each task that is put. After an error, SQLite may have
+ * ended the whole transaction.
  */
 int changes_make(struct timerhub_store *store, struct making *making, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
 
-/* Counts changes whose transaction has ended with `result`. Called with the lock of `shared`. */
+/*
+ * Adds changes to the statistics `counts`. `result` is what their transaction has ended with. The
+ * caller holds shared.lock.
+ */
 void changes_count(struct timerhub_store_stats *counts, const struct timerhub_store_change *changes,
                    unsigned count, int result);
 
 /* ---- take.c, called by the leader ---- */
 
 /*
- * Stores when the next task becomes due and the next lease ends. Returns 1 if a transaction would
- * find something to do now, 0 if not, or a negative errno.
+ * Stores when the next task becomes due and when the next lease ends. Returns 1 if a task is due
+ * now, a lease is over, or the wall clock was set. Otherwise returns 0 or a negative errno.
  */
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
 /*
- * Ends the leases that are over, acts on a wall clock that was set, and stores due tasks where the
- * takes among these work items want them. Returns 0 or a negative errno.
+ * Ends the leases that are over, corrects stored times if the wall clock was set, and hands out due
+ * tasks to those of `works` that were made by timerhub_store_take(). Returns 0 or a negative errno.
  */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
@@ -260,18 +279,22 @@ int deliver_open(struct timerhub_store *store);
 /* ---- writer.c ---- */
 
 /*
- * Does a work item, or waits until another thread has done it. Returns its result, or -EAGAIN if it
- * could not begin before its deadline.
+ * Does a work item, or waits until another thread has done it. Returns its result, or -EAGAIN if
+ * nobody has begun it by its deadline.
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
 /*
- * Queues a work item for the keeper and returns at once. When its changes are made, the item is
- * added to the list synced.completed, from which the program takes the completions.
+ * Queues a work item for the store's own thread and returns at once. When the changes of the item
+ * are made, the item is added to the list synced.completed, from which timerhub_store_completions()
+ * takes it.
  */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
-/* Begins a transaction with the write lock. Returns 0, -EAGAIN at the deadline, or an error. */
+/*
+ * Begins a transaction that holds the write lock. Returns 0, or -EAGAIN if the lock was not free by
+ * `deadline_ns`, or another negative errno.
+ */
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns);
 
 /* Commits the transaction, or rolls it back if `result` is an error. Returns 0 or the error. */
@@ -281,15 +304,17 @@ int writer_end(struct timerhub_store *store, int result);
 int writer_sync_all(struct timerhub_store *store);
 
 /*
- * Makes every change and take return -EIO from now on, because if a sync has failed, the success of
- * a later one proves nothing.
+ * Makes every change and take return -EIO from now on. A failed sync needs that, because a later
+ * sync can succeed although data was lost.
  */
 void store_fail(struct timerhub_store *store);
 
-/* The function of the store's own thread, which ends when `quits` is set and no submit waits. */
+/*
+ * The main function of the store's own thread. It returns when `quits` is set and no submit waits.
+ */
 void *keeper_main(void *store);
 
-/* Notes the length of the WAL after a commit. It is a hook for sqlite3_wal_hook(). */
+/* Stores the length of the WAL after a commit. It is a callback for sqlite3_wal_hook(). */
 int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages);
 
 #endif

@@ -59,7 +59,10 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/* A take with timeout 0 waits so long for a transaction that is just being made. */
+/*
+ * How long timerhub_store_take() with timeout 0 waits for a transaction that is just being made, in
+ * ns.
+ */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -77,9 +80,9 @@ static bool clock_was_set(const struct timerhub_store *store)
 }
 
 /*
- * Mends what a wall clock that was wrong has done: a period that was set while the clock was ahead
- * moves back by whole intervals. Also stores the difference of the clocks, by which the view
- * timerhub_list converts the ends of leases.
+ * Corrects what a wrong wall clock has done. If the next time of a periodic task was set while the
+ * clock was ahead, that time moves back by whole intervals. Also stores the difference of the
+ * clocks, by which the view timerhub_list converts the ends of leases.
  */
 static int clock_mend(struct timerhub_store *store)
 {
@@ -103,7 +106,10 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* without a boot id, a set clock is the only sign that the machine was booted again */
+	/*
+	 * If the boot's id is not the stored one, the machine was booted again, so all leases end.
+	 * Without an id, the sign of that is a changed difference of the clocks.
+	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -116,8 +122,8 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
 	/*
-	 * Relaxed: a take that does not see yet that another thread has stopped the store may
-	 * deliver as if it had run just before the stop.
+	 * Relaxed, because a call that misses the stop by another thread only delivers as if it had
+	 * run just before that stop.
 	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
@@ -135,7 +141,7 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 		return result;
 	if (sqlite3_step(row) != SQLITE_ROW)
 		result = error_of(store->statements.db);
-	/* NULL: no task is in that state */
+	/* NULL means that no task is in that state */
 	if (result == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
 		ret->due_us = sqlite3_column_int64(row, 0);
 	if (result == 0 && sqlite3_column_type(row, 1) != SQLITE_NULL)
@@ -151,7 +157,8 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 
 /*
  * Fills a caller's task from a row that is about to be taken. Key and data lie in one block of
- * memory, each with a NUL behind it. Returns the row's new value of `claim`, or 0 without memory.
+ * memory, each with a NUL behind it. Returns the row's new value of `claim`, or 0 if there is no
+ * memory.
  */
 static int64_t task_fill(const struct timerhub_store *store, struct timerhub_store_task *task,
                          sqlite3_stmt *row, int64_t now_us)
@@ -188,8 +195,8 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 
 /*
  * Hands out the next due task, or parks it if it has used up its attempts. The row is changed only
- * after the SELECT has ended, because its index entry would move under the cursor. Returns 1, or 0
- * if nothing is due, or a negative errno.
+ * after the SELECT has ended, because otherwise its index entry would move under the cursor of the
+ * SELECT. Returns 1, or 0 if nothing is due, or a negative errno.
  */
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
@@ -225,7 +232,7 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 		return result;
 	if (which == DO_TAKE) {
 		task->lease_end_ns = (uint64_t)lease_end_us * 1000;
-		take->result++; /* from here on deliver_undo() frees the task */
+		take->result++; /* if the transaction fails, batch_transact() frees the task */
 	}
 	result = statement_run(&store->statements, which, &values, NULL);
 	return result < 0 ? result : 1;
@@ -237,7 +244,9 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* if memory ran out after some tasks, hand these out */
+	/*
+	 * if memory ran out after some tasks were taken, go on, so that the caller gets those tasks
+	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0))
 		return result;
 	return take->result > 0 ? 0 : deliver_look(store, &take->look);
@@ -257,7 +266,10 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0)
 		result = deliver_look(store, &look);
 	values.lease = LEASE_BASE_US + store_now_us(&store->since_boot);
-	/* the UPDATE costs 20,000 instructions even if it finds nothing, a tenth of a cycle */
+	/*
+	 * Run this UPDATE only if a lease is over. Even if it finds no row, it costs 20,000
+	 * instructions, a tenth of what it takes to put, take and end a task.
+	 */
 	if (result > 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -296,8 +308,9 @@ static uint64_t left_ns(uint64_t deadline_ns)
 static bool is_stopped(const struct timerhub_store *store)
 {
 	/*
-	 * relaxed: a stop rings the bell after it stores this, and whoever clears the bell asks
-	 * after that
+	 * Relaxed: timerhub_store_stop() stores the time first, and makes the eventfd `bell`
+	 * readable then. Whoever clears the eventfd calls this function afterwards, so that no stop
+	 * is missed.
 	 */
 	return u64_load_relaxed(&store->watch.stopped_us) != UINT64_MAX;
 }
@@ -310,12 +323,16 @@ struct taker {
 };
 
 /*
- * Takes what is due now. Returns how many tasks, 0 if there is none or the write lock did not come
- * in time, -ESHUTDOWN if the store is stopped and all that was due then is taken, or another error.
+ * Takes the tasks that are due now, and returns how many. Returns 0 if none is due or the write
+ * lock was not free in time. Returns -ESHUTDOWN if the store is stopped and no task is left that
+ * was due then. Returns another negative errno if it fails.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/* asked before the look, which then finds all that was due when the store was stopped */
+	/*
+	 * Ask this before looking for tasks. If the store was stopped by then and no task is found,
+	 * all tasks that were due at the stop have been taken.
+	 */
 	bool stopped = is_stopped(store);
 	int result;
 
@@ -331,9 +348,9 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 /* ---- the watcher ---- */
 
 /*
- * Makes inotify report each write to the -wal and the removal of each file. The first taker that
- * waits does this, because such events cost time in every write, which a process that only puts
- * should not pay.
+ * Makes inotify report each write to the -wal and the removal of each file. Only the first taker
+ * that waits does this, because such events make every write slower, also in processes that only
+ * put tasks.
  */
 static void watch_files(struct timerhub_store *store)
 {
@@ -344,12 +361,13 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		/* relaxed: only the taker that watches acts on it */
+		/* relaxed: of all takers, only the one that sleeps on epoll_fd acts on this flag */
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
 /*
- * Makes the descriptor that takers poll unreadable. Whatever happens from now on makes it readable.
+ * Makes epoll_fd unreadable. Whatever happens from now on, such as a commit or a stop, makes it
+ * readable again.
  */
 static void watch_clear(struct timerhub_store *store)
 {
@@ -362,16 +380,17 @@ static void watch_clear(struct timerhub_store *store)
 		;
 	bell_clear(store->watch.bell);
 	/*
-	 * After a stop or a failure the bell stays readable for ever. It was rung only once then,
-	 * so what was cleared is rung again here.
+	 * After a stop or a failure, epoll_fd has to stay readable for ever. The eventfd `bell` was
+	 * signalled only once for that, and bell_clear() has just taken the signal away, so signal
+	 * it again.
 	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }
 
 /*
- * Returns in how many us to look at the database again because somebody is writing to it, or
- * INT64_MAX if nobody is.
+ * If somebody is writing to the database, returns in how many us to look for due tasks again.
+ * Otherwise returns INT64_MAX.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -388,8 +407,9 @@ static int64_t watch_held_us(struct timerhub_store *store)
 }
 
 /*
- * Takes what is due. If nothing is due, clears the descriptor, so that it becomes readable at the
- * next change or when the next task is due. Returns what take_once() would return.
+ * Makes epoll_fd unreadable, and takes the tasks that are due. If none is due, sets the timer, so
+ * that epoll_fd becomes readable when the next task is due or the next lease ends. Returns what
+ * take_once() returns.
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -407,20 +427,27 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (result != 0)
 		return result;
 	now_us = store_now_us(&store->wall);
-	/* the lease is a length; if the wall clock is set, the timer ends the sleep too */
+	/*
+	 * The timer is set on the wall clock, although the time until a lease ends does not depend
+	 * on that clock. If somebody sets the clock, the timer expires at once, and the time is
+	 * computed anew.
+	 */
 	in_us = i64_min(again_us, i64_min(look->due_us - now_us,
 	                                  look->lease_us - store_now_us(&store->since_boot)));
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
 	/*
-	 * If a task is due but could not be taken, a timer that is set to its time would expire at
-	 * once, and the caller would look again and again.
+	 * If a task is due but could not be taken, a timer that is set to the task's due time would
+	 * expire at once. The caller would then take again and again without a pause.
 	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
-	/* the wall clock was set, perhaps since the leader looked, so look once more */
+	/*
+	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
+	 * make epoll_fd readable, so that due tasks are looked for once more.
+	 */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
 	store->watch.next_due_us =
@@ -431,8 +458,9 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Pauses before the next look at the database, so that the commits of others do not cost too much.
- * The bell, a due time and the caller's deadline end the pause early.
+ * Sleeps for a few ms before the caller looks for due tasks again. Without this pause, each commit
+ * that another process makes to the same database would wake the caller and cost it a query. The
+ * next due time, the deadline, and a signal on the eventfd `bell` end the pause early.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -447,7 +475,10 @@ static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 		sleep_on(store->watch.bell, sleep_ns);
 }
 
-/* Sleeps and takes until there are tasks or the time is over. Returns as take_once(). */
+/*
+ * Takes the tasks that are due. If none is due, sleeps on epoll_fd and tries again, until it gets a
+ * task or the deadline has passed. Returns what take_once() returns.
+ */
 static int watch(struct timerhub_store *store, struct taker *taker)
 {
 	unsigned unpaused = 0;
@@ -460,8 +491,9 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * The first event after a rest comes before its commit has ended. A pause would
-		 * make the task late, so there is none while somebody still writes.
+		 * After a long sleep, the first inotify event says that a commit has begun, and not
+		 * that it is visible. So while somebody is still writing, look for due tasks again
+		 * without a pause, because a pause would make the task late.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -475,7 +507,7 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 
 static int take_run(struct timerhub_store *store, struct taker *taker)
 {
-	/* often a task is due, and then the descriptor need not be touched */
+	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
 	while (result == 0) {
@@ -483,7 +515,10 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
-			/* it has cleared the descriptor without setting the timers then */
+			/*
+			 * watch() has made epoll_fd unreadable, and has returned before it could
+			 * set the timer. So make epoll_fd readable for the next one who polls it.
+			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);
 			u32_store_release(&store->watch.is_taken, 0); /* [watch] */
@@ -511,7 +546,7 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed: no thread may call close while this call begins */
+	/* relaxed: no thread may call timerhub_store_close() while this call begins */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
@@ -531,12 +566,15 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/* Only the first stop counts. Relaxed, because the bell publishes it. */
+	/*
+	 * Only the first stop stores its time. Relaxed, because bell_ring() below is a system call,
+	 * and whoever it wakes reads the time afterwards.
+	 */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
 	/*
-	 * This wakes one thread that waits in timerhub_store_take(). It looks a last time, and then
-	 * wakes the next one.
+	 * This wakes one of the threads that wait in timerhub_store_take(). That thread takes what
+	 * is due, and then wakes the next one.
 	 */
 	bell_ring(store->watch.bell);
 }

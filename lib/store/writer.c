@@ -38,8 +38,8 @@
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
 #define RESTART_BYTES (UINT64_C(2) << 20)
 /*
- * After so long without a commit the rest of the WAL is checkpointed, so that on a disk that
- * becomes full the WAL can begin anew.
+ * After this time without a commit, the rest of the WAL is checkpointed, so that the WAL can begin
+ * anew even if the disk becomes full.
  */
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
@@ -47,8 +47,9 @@
 /* ---- the queue ---- */
 
 /*
- * Appends a work item to the queue. Returns true if nobody leads yet: the caller then must, or for
- * a submit, wake the store's thread, which leads unless somebody else comes first.
+ * Appends a work item to the queue. Returns true if no thread is doing the items of the queue: the
+ * caller then has to become this thread, the leader. For a submit it has to wake the store's own
+ * thread instead, which leads unless another thread comes first.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
@@ -81,8 +82,9 @@ static struct work *work_take_all(struct timerhub_store *store)
 }
 
 /*
- * Takes one work item out of the queue, because its deadline is over. Returns false if a leader is
- * just writing it, or if its thread is the next leader.
+ * Takes a work item out of the queue, because its deadline is over. Returns false if it is too late
+ * for that: the leader, the thread that does the items of the queue, has already taken this one, or
+ * the item's own thread is to be the next leader.
  */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
@@ -92,7 +94,7 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	lock_take(&store->shared.lock);
 	while (*place && *place != work)
 		place = &(*place)->next;
-	/* relaxed: it changes to WORK_LEADS only under the lock */
+	/* relaxed: the state becomes WORK_LEADS only under this lock */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
 		*place = work->next;
@@ -103,7 +105,10 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	return withdraws;
 }
 
-/* Waits for a work item. Returns false when it is done, or true if its thread must lead now. */
+/*
+ * Waits until another thread has done the work item, and returns false. Returns true if the calling
+ * thread has become the leader instead, and must do all items of the queue itself.
+ */
 static bool work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t deadline_ns = work->deadline_ns;
@@ -127,9 +132,9 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 }
 
 /*
- * Makes a thread that waits in the queue the next leader. If the queue has only submits, for which
- * no thread waits, the store's own thread is woken to lead. It is also woken if the WAL is long
- * enough for a checkpoint.
+ * Makes a thread that waits in the queue the leader, which does the items of the queue. If only
+ * submits are queued, for which no thread waits, the store's own thread is woken to lead. The
+ * store's own thread is also woken if the WAL is long enough for a checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
@@ -167,7 +172,10 @@ static void turn_give(struct timerhub_store *store)
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), nap_ns = NAP_MIN_NS;
-	/* half of the time at most, because a stopped process may have the turn */
+	/*
+	 * wait only half of the time for the turn, the lock by which writers queue, because a
+	 * process that was stopped may hold it
+	 */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
 	bool waits = files_have_queue(&store->files);
 	int result;
@@ -185,7 +193,10 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			break;
 		if (!waits)
 			continue;
-		/* programs that do not use the library take no turns, so only polling helps */
+		/*
+		 * A program that does not use this library does not queue with the store's writers.
+		 * If such a program is writing, all that helps is to try again after a while.
+		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
 	}
@@ -221,7 +232,10 @@ struct batch {
 	bool is_durable; /* an item in it promises stable storage */
 };
 
-/* Makes the changes of one work item. Returns an error if that has ended the whole transaction. */
+/*
+ * Makes the changes of one work item, and stores their result in it. Returns an error only if the
+ * whole transaction has failed.
+ */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
 	int result = changes_make(store, &batch->making, work->now_us, work->changes, work->count);
@@ -236,8 +250,9 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does the items of a batch in a transaction that has begun, and ends it. Takes come last, so that
- * they find what the changes put. If not `serves`, they get -ENOSPC.
+ * Does all items of a batch in a transaction that has begun, and commits it. Items that take tasks
+ * come last, so that they find the tasks that were just put. If `serves` is false, they fail with
+ * -ENOSPC.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -280,7 +295,7 @@ static void batch_count(struct timerhub_store *store, const struct batch *batch)
 
 /* ---- after the commit ---- */
 
-/* Syncs the WAL. Called with the lock of `synced`, so batches are synced in their order. */
+/* Syncs the WAL. The caller holds synced.lock, so that batches are synced in their order. */
 static int sync_wal(struct timerhub_store *store)
 {
 	uint64_t began_ns = clock_monotonic_ns(), took_ns;
@@ -308,8 +323,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Answers some items of a batch, whose transaction has ended with `result`: those with changes if
- * `changes` is true, for which the caller holds synced.lock, else the others. Returns the rest.
+ * Reports to the threads of these work items how the transaction has ended. If `changes` is true,
+ * handles only the items that have changes, and the caller holds synced.lock. If `changes` is
+ * false, handles only the items that take tasks. Returns a list of the items that were not handled.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -333,7 +349,7 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 		} else {
 			bool sleeps = works != batch->own;
 
-			/* the thread may free the item at once */
+			/* the item's thread may return and free it at once */
 			u32_store_release(&works->state, WORK_DONE); /* [work] */
 			if (sleeps)
 				futex_wake(&works->state, 1);
@@ -347,8 +363,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	struct work *changes;
 
 	/*
-	 * The bell wakes a thread that watches for due tasks even if it pauses. Relaxed, because
-	 * one that comes later looks anyway.
+	 * A change has made a task due at once, so wake the thread that waits for due tasks, if
+	 * there is one. Relaxed: a thread that begins to wait later finds the task by itself.
 	 */
 	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
@@ -367,8 +383,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 /* ---- the lead ---- */
 
 /*
- * Gives those items back to the queue that can go on waiting. For the others the write lock did not
- * come in time.
+ * The write lock was not free in time. Puts those items back into the queue whose deadline is not
+ * over yet, and leaves the others in the batch, so that they fail.
  */
 static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 {
@@ -397,9 +413,10 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 }
 
 /*
- * Begins a transaction for a batch, and adds what has come to the queue meanwhile. For takes it
- * first looks whether anything is due. Returns 1, or 0 if nothing is to be done, or a negative
- * errno.
+ * Takes all items of the queue into the batch, and begins a transaction for them. Items that are
+ * queued while it waits for the write lock join the batch. If all items of the batch only take
+ * tasks, it begins no transaction unless there is something to do. Returns 1 if it has begun one, 0
+ * if not, or a negative errno.
  */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
@@ -441,8 +458,8 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 }
 
 /*
- * Makes the next writer begin the WAL anew, if no reader still needs it. The leader calls this,
- * because no other thread writes meanwhile.
+ * Makes the next writer overwrite the WAL from its beginning, if no reader still needs it. Only the
+ * leader calls this, because then no other thread of the store is writing.
  */
 static void wal_restart(struct timerhub_store *store)
 {
@@ -452,7 +469,10 @@ static void wal_restart(struct timerhub_store *store)
 	lock_take(&store->shared.lock);
 	store->keeper.is_held_back = result == SQLITE_BUSY;
 	lock_give(&store->shared.lock);
-	/* another program may have truncated the WAL, with the zeros at its end */
+	/*
+	 * The WAL should have zeros at its end, which reserve disk space. Another program may have
+	 * truncated it, so append the zeros again.
+	 */
 	if (!files_have_room(&store->files) &&
 	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
 		files_make_room(&store->files, store->frame_bytes);
@@ -476,7 +496,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/* try again without puts and takes, which need room */
+		/* try again without putting and taking tasks, because both need room on the disk */
 		if (result == -ENOSPC) {
 			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
@@ -493,7 +513,10 @@ int writer_do(struct timerhub_store *store, struct work *work)
 	bool leads = work_append(store, work);
 
 	for (; leads || work_await(store, work); leads = false) {
-		/* relaxed: others may touch it only after the lead was handed on */
+		/*
+		 * Relaxed, because no other thread writes this state before writer_lead() has made
+		 * that thread the leader, under a lock.
+		 */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
 	}
@@ -515,7 +538,7 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 	(void)db, (void)name;
 	lock_take(&store->shared.lock);
-	/* if the WAL has begun anew, nothing of it is checkpointed */
+	/* a shorter WAL has begun anew, so none of it is checkpointed yet */
 	if (bytes < store->keeper.wal_bytes)
 		store->keeper.copied_bytes = store->keeper.wakes_bytes = 0;
 	store->keeper.wal_bytes = bytes;
@@ -524,9 +547,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 }
 
 /*
- * Copies what it can of the WAL, of which `seen` bytes were in use, into the database, while other
- * threads and processes go on writing. If nearly all is copied, and the WAL is long or lacks the
- * zeros at its end, it lets the leader begin the WAL anew.
+ * Copies as much of the WAL into the database as it can, while other threads and processes go on
+ * writing. `seen` says how many bytes of the WAL are in use. If nearly all of these are copied, and
+ * the WAL is long or has lost its reserved space, the next writer is told to begin the WAL anew.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -539,15 +562,19 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * If another process is checkpointing or the disk is full, act as if all were copied, and
-	 * wait for more.
+	 * `log` stays -1 if another process is checkpointing or the disk is full. Then count all
+	 * `seen` bytes as copied, so that the next try waits until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
 	restarts = result == SQLITE_OK && copied >= log - (int)(PIECE_BYTES / store->frame_bytes) &&
 	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
 	lock_take(&store->shared.lock);
-	/* another process may have begun the WAL anew since this handle's last commit */
+	/*
+	 * If this store has committed during the checkpoint, wal_bytes is newer than `bytes`. If
+	 * not, `bytes` is newer, because another process may have written to the WAL or begun it
+	 * anew.
+	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
@@ -558,8 +585,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 }
 
 /*
- * If a part of the WAL is not copied, the thread sleeps until that part is large, or until nobody
- * has written for a while. If all is copied, it sleeps until the next commit.
+ * If part of the WAL is not yet copied into the database, the store's own thread sleeps until that
+ * part is large, or until nobody has written for a while. If all is copied, it sleeps until the
+ * next commit.
  */
 void *keeper_main(void *argument)
 {
