@@ -75,8 +75,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. This CPU's shard keeps it if it has few free slots;
- * otherwise it goes to the shard to which it belongs.
+ * Puts back a slot that nobody uses any more. The slot goes to this CPU's shard if that has few
+ * free slots, and otherwise to the shard to which the slot belongs.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
@@ -88,8 +88,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 
 /*
  * Returns the first slot from `slot` on in which a timer was ever armed, or SLOT_NONE if there is
- * none. It may be free again. Whoever visits all timers uses it to skip memory that was never
- * touched.
+ * none. That timer may have ended. Whoever visits all timers calls this function to skip memory
+ * that was never touched.
  */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
