@@ -123,8 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes some handles from the outbox, and stores the events of those that can be delivered behind
- * the *count events that are in `events` already. Returns false if the outbox was empty.
+ * Takes up to CONSUME_BATCH timer handles from the outbox, and appends their events to `events`,
+ * which has *count events already. A handle has no event if its timer was cancelled or re-armed
+ * meanwhile. Returns false if the outbox was empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -164,9 +165,9 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the eventfd, because it shares it with the parent. This
-	 * check is needed where the kernel cannot zero a page in a child; elsewhere the zeroed page
-	 * would prevent it too.
+	 * A forked child must not clear the eventfd, because parent and child share it. Usually
+	 * notifier_clear() does nothing in a child, because the kernel zeroes its buffers there
+	 * (MADV_WIPEONFORK). This check is for kernels that cannot do that.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -292,7 +293,8 @@ static __attribute__((noinline, cold)) void queue_count_slow(const struct timerh
 
 /*
  * Takes the next event and calls its callback. Returns false if there is no event. `watching` is
- * NULL if neither hub nor loop is observable.
+ * NULL unless the hub or the loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can
+ * show what this thread is doing.
  */
 static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
                                                                    struct watching *watching)
@@ -354,8 +356,9 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 }
 
 /*
- * Dispatches a queue and returns how many events it took. `watching` is NULL if neither hub nor
- * loop is observable.
+ * Dispatches a queue and returns how many events it took. `watching` is NULL unless the hub or the
+ * loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can show what this thread is
+ * doing.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
@@ -389,8 +392,8 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 }
 
 /*
- * Ends a dispatch of an observable hub or loop. Like dispatching_end(), it also runs after an
- * exception.
+ * Ends a dispatch that shows on the counter board what its thread is doing, so that timerhub-top(1)
+ * can read it there. Like dispatching_end(), it also runs if a callback throws an exception.
  */
 static void watching_end(struct watching *watching)
 {
@@ -438,12 +441,12 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Finds the calling thread's cell, the record on the counter board in which it shows what it is
- * doing, or takes a free one. Returns NULL if none is free.
+ * Returns the calling thread's cell, the record on the counter board in which the thread shows what
+ * it is doing. A thread without a cell takes one. Returns NULL if none can be taken.
  *
- * The queue remembers the cell, so that the next dispatch need not search for it. When another
- * thread dispatches the queue, the remembered cell stays, unless that thread has just taken a cell
- * of its own: then it may be the successor of a thread that has ended.
+ * The queue remembers a cell, so that its usual consumer need not search. The remembered cell is
+ * replaced if it belongs to nobody. It is also replaced if the calling thread had no cell before,
+ * because such a thread may be the successor of a consumer that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)
@@ -467,7 +470,9 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed, because a cell has this thread's clock only if this thread has stored it there.
+	 * Relaxed is enough. The check below finds out whether the cell belongs to this thread: if
+	 * so, its `clock` is the id of the thread's CPU clock, which no other thread stores in a
+	 * cell.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;
@@ -510,8 +515,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
 	/*
-	 * If callbacks ran in a forked child, the call returns their number too, because they were
-	 * called.
+	 * If a callback has forked, and this is the child, the call still returns how many
+	 * callbacks were called.
 	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

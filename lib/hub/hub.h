@@ -86,9 +86,10 @@ int queue_check(const struct timerhub_queue *queue, const void *events, unsigned
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a forked child. If a signal handler forks inside a call, the
- * child leaves the call by this function. Until then it cannot have harmed the parent, because the
- * page `living` is zero in the child.
+ * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
+ * signal handler can fork in the middle of a call. Until then the child does no harm to the parent:
+ * the buffers with which a call writes to eventfds are in the page `living`, which the kernel
+ * zeroes in a child.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -186,8 +186,9 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR. A signal can interrupt fallocate(), and on Linux 6.1 the end of an
-	 * earlier io_uring can do so too.
+	 * Try again after EINTR. A signal can interrupt fallocate(). On Linux 6.1 the kernel can
+	 * also interrupt it because it is still tearing down an io_uring instance that this thread
+	 * has closed before.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -323,8 +324,10 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that were taken for calls which failed then. It is read after the
-	 * slots were counted, so it can include later calls, and even exceed the count.
+	 * `untaken` counts the slots that timerhub_arm_many() has taken and put back, because too
+	 * few were free. They are part of arena.taken, but no timer was armed in them. `untaken` is
+	 * read later than arena.taken, so it can even be the larger number if a call of another
+	 * thread fails in between.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
