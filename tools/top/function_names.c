@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the names of functions. See function_names.h. elfutils reads the symbols: of the mapped
- * file, or if that is stripped, of the file of debugging symbols that has the same build-id.
+ * Finds the names of functions in another process (function_names.h). elfutils reads the symbols
+ * from the file that the process has mapped. If that file is stripped, elfutils reads them from the
+ * file of debugging symbols with the same build-id.
  *
- * The path in a line of /proc/PID/maps may name another file here than it does for the process,
- * because the process can live in another mount namespace, or because a new version was installed
- * under the path. A wrong file would give wrong names. So the file is opened through the mapping
- * itself (map_files), for which the kernel wants a privilege, or by its path, and then it must have
- * the inode of the mapping.
+ * The path of a mapped file in /proc/PID/maps may name another file here, because the process may
+ * live in another mount namespace, or because a new version was installed at that path. A wrong
+ * file would give wrong names. So the file is opened through /proc/PID/map_files, which always
+ * names the mapped file. Without the privilege that the kernel wants for this, the file is opened
+ * by its path, and is used only if its inode is that of the mapping.
  *
  * Tested by tests/tools/test_function_names.py.
  */
@@ -37,12 +38,15 @@ struct function_names {
 };
 
 /*
- * elfutils passes no argument of ours to its callbacks, so this is whose modules are reported or
- * searched at the moment. The tool has one thread.
+ * The process whose functions elfutils is looking up at the moment. It is a static variable,
+ * because elfutils passes no argument of ours to its callbacks. The tool has only one thread.
  */
 static const struct function_names *current;
 
-/* Reads the whole file, whose size is not known before, and which has no zero byte. */
+/*
+ * Reads all of /proc/PID/maps. Its size is not known beforehand, but it has no zero byte, so
+ * getdelim() with the delimiter 0 reads to the end.
+ */
 static char *read_maps(int proc)
 {
 	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
@@ -63,7 +67,10 @@ static char *read_maps(int proc)
 	return NULL;
 }
 
-/* Finds the line of the maps that begins with this address. */
+/*
+ * Finds the mapping that begins at `start`, and returns its end and the inode of its file. `maps`
+ * is the text of /proc/PID/maps.
+ */
 static bool maps_find(const char *maps, uint64_t start, uint64_t *ret_end, uint64_t *ret_inode)
 {
 	for (const char *line = maps; *line; line += strcspn(line, "\n") + 1) {
@@ -79,7 +86,7 @@ static bool maps_find(const char *maps, uint64_t start, uint64_t *ret_end, uint6
 	return false;
 }
 
-/* Opens the file under this path, if it is a file with this inode. */
+/* Opens the file at `path`. Returns -1 if it is not a regular file with this inode. */
 static int open_inode(int folder, const char *path, uint64_t inode)
 {
 	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -109,11 +116,17 @@ static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Ad
 		return fd;
 	fd = open_inode(current->proc, inside, inode);
 	free(inside);
-	/* The path of a process that only has another root folder is a path of this process. */
+	/*
+	 * A process in another root folder, but in the same mount namespace, shows paths in
+	 * /proc/PID/maps as this process would see them.
+	 */
 	return fd >= 0 ? fd : open_inode(AT_FDCWD, path, inode);
 }
 
-/* Returns the lines of mapped code, because the heap changes all the time, the code hardly ever. */
+/*
+ * Returns the lines of /proc/PID/maps that describe executable code. Only these are compared with
+ * those of the last time, because mappings of the heap change all the time.
+ */
 static char *code_of(const char *maps)
 {
 	char *code = strdup(maps), *to = code;
@@ -130,7 +143,10 @@ static char *code_of(const char *maps)
 	return code;
 }
 
-/* Begins anew if the process has mapped or unmapped code since the last time. */
+/*
+ * Reads the mappings again, and if the process has mapped or unmapped code since the last time,
+ * lets elfutils begin anew with them. Returns false if that fails.
+ */
 static bool names_refresh(struct function_names *names)
 {
 	char *maps = read_maps(names->proc), *code = maps ? code_of(maps) : NULL;
@@ -159,8 +175,10 @@ static bool names_refresh(struct function_names *names)
 }
 
 /*
- * Stores the symbol at exactly this address. The nearest symbol before it would be a guess, because
- * a stripped file keeps the symbols of a few functions only.
+ * Stores the name of the function that begins exactly at `address`. If no symbol begins there, the
+ * name is the file and the offset in it. The nearest symbol before the address would only be a
+ * guess, because a stripped file keeps the symbols of only a few functions. Returns false if no
+ * mapped file has the address.
  */
 static bool name_from_symbols(struct function_names *names, uint64_t address, char *ret_name)
 {
@@ -194,10 +212,16 @@ struct function_names *function_names_open(int proc)
 
 	if (!names)
 		return NULL;
-	/* A server of debugging symbols would be asked over the network while the stall goes on. */
+	/*
+	 * Keep elfutils from downloading debugging symbols, because that would take long, and the
+	 * name is needed while the callback is still running.
+	 */
 	(void)unsetenv("DEBUGINFOD_URLS");
 	names->proc = proc;
-	/* Symbols are looked for where the process would find them, and then on this machine. */
+	/*
+	 * Look for files of debugging symbols in the root folder of the process first, and then in
+	 * that of this machine.
+	 */
 	(void)snprintf(names->debug_path, sizeof(names->debug_path),
 	               "/proc/self/fd/%d/root/usr/lib/debug:/usr/lib/debug", proc);
 	names->debug_paths = names->debug_path;

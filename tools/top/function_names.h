@@ -19,17 +19,20 @@ struct name {
 struct function_names;
 
 /*
- * Opens the files of the process whose folder in /proc is `proc`. Returns NULL if there is no
- * memory for it, which the other functions accept: functions then have addresses as names.
+ * Prepares to look up functions of the process whose folder in /proc is `proc`. Returns NULL if
+ * there is no memory for that. NULL can be passed to the other functions: function_name() then
+ * returns addresses as names.
  */
 struct function_names *function_names_open(int proc);
 void function_names_close(struct function_names *names);
 
 /*
- * Returns the name of the function that begins at `address`: that of its symbol, or the file and
- * the offset in it ("server+0x1234"), or the address; "" if that is 0. Characters that are not
- * printable ASCII become '?'. The process may have loaded another library since the last call, so
- * each call looks at its maps again.
+ * Returns the name of the function that begins at `address`, or "" if `address` is 0. Without a
+ * symbol there, the name is the file and the offset in it ("server+0x1234"), or else the address.
+ * Characters that are not printable ASCII become '?'.
+ *
+ * The process may have loaded another library since the last call, so each call reads the process's
+ * mappings again.
  */
 struct name function_name(struct function_names *names, uint64_t address);
 

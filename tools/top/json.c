@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes readings as JSON. See outputs.h. All texts are printable ASCII already, in which only
- * quotes and backslashes need an escape.
+ * Writes what timerhub-top has read as JSON (outputs.h). All strings have been made printable ASCII
+ * before, so only quotes and backslashes have to be escaped.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "outputs.h"
 
-/* How many brackets are open, and whether something stands behind the last bracket that opened. */
+/*
+ * How many brackets are open, and whether the innermost one has a member already, so that the next
+ * one needs a comma before it.
+ */
 static unsigned depth;
 static bool has_members;
 
@@ -23,7 +26,10 @@ static void write_text(const char *text)
 	(void)putchar('"');
 }
 
-/* Writes what stands before a value: a comma, and the name of a member. */
+/*
+ * Writes what comes before a value: a comma, if it is not the first of its object or array, and its
+ * name, unless that is NULL.
+ */
 static void json_name(const char *name)
 {
 	if (has_members)
@@ -109,7 +115,10 @@ static void json_queues(const struct reading *now)
 	json_end(']');
 }
 
-/* Writes how many timers fall due within each time. Nothing if that is not known. */
+/*
+ * Writes how many timers will be due within 1 ms, and so on up to 1 h. Writes nothing if the hub
+ * has not counted them yet.
+ */
 static void json_ahead(const struct reading *now)
 {
 	if (now->ahead_at_ns == 0)
@@ -127,7 +136,7 @@ static void json_ahead(const struct reading *now)
 	json_end('}');
 }
 
-/* Writes what only hubs have, and only if there is a reading before. */
+/* Writes how a hub's counters have changed since the last reading. There must be such a reading. */
 static void json_lately(const struct reading *now)
 {
 	uint64_t elapsed_ns = now->at_ns - now->before->at_ns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-top: shows the counters of the hubs of a process that opened them with
- * TIMERHUB_OBSERVABLE. The tool maps the counters read-only, and never stops, signals or writes to
- * the process. See man/timerhub-top.1.
+ * The program timerhub-top, which shows the counters of another process's hubs and loops, if these
+ * were opened with TIMERHUB_OBSERVABLE or TIMERHUB_LOOP_OBSERVABLE. It maps the counters read-only.
+ * It never stops the process, sends it no signal, and writes nothing to it. The manual page is
+ * man/timerhub-top.1.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -71,7 +72,10 @@ static enum status parse_value(int option, const char *text, struct options *opt
 
 	if (option == 'i') {
 		options->interval_s = strtod(text, &end);
-		/* No comparison with a NaN is true. */
+		/*
+		 * The range check is written this way because it must also refuse a NaN: every
+		 * comparison with a NaN is false.
+		 */
 		if (end == text || *end != 0 ||
 		    !(options->interval_s >= 0.05 && options->interval_s <= 3600))
 			return misused("--interval must be 0.05 to 3600 seconds", NULL);
@@ -85,7 +89,10 @@ static enum status parse_value(int option, const char *text, struct options *opt
 	return GOOD;
 }
 
-/* Reads the arguments. Answers --help and --version at once, and exits. */
+/*
+ * Parses the command line into `options`. For --help and --version it prints the answer and ends
+ * the program.
+ */
 static enum status parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -166,7 +173,10 @@ static int print_reading(const struct watch *watch, const struct options *option
 	return result == 0 && fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
-/* Prints readings until a signal or an error, or with --once one reading. */
+/*
+ * Prints one reading if --once was given. Otherwise prints one in each interval, until a signal
+ * arrives or an error occurs.
+ */
 static int print(struct watch *watch, const struct options *options)
 {
 	const struct timespec pause = timespec_of((uint64_t)(options->interval_s * 1e9));
@@ -237,7 +247,7 @@ static int list(void)
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
-	/* A signal also ends the pause between two readings. */
+	/* There is no SA_RESTART, so a signal also ends the pause between two readings. */
 	const struct sigaction action = { .sa_handler = stop };
 	static struct watch watch;
 	int result;

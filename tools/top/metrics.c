@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the counters of all hubs and loops as OpenMetrics text, for Prometheus. The text has the
- * metric families of timerhub_stats_metrics(), those of the tables of counters, and those about
- * threads, slow callbacks and what waits.
+ * Writes the counters of all hubs and loops of a process as OpenMetrics text, for Prometheus. Hubs
+ * get the metrics that timerhub_stats_metrics(3) writes for a program's own hubs, and some more
+ * about queues, threads and slow callbacks. Loops have metrics of their own.
  */
 #include <inttypes.h>
 #include <metrics/stats_text.h>
@@ -12,7 +12,7 @@
 
 #include "outputs.h"
 
-/* an escape makes a label at most twice as long as its text */
+/* The room for the labels of one sample. Escapes make a label at most twice as long as its text. */
 #define LABELS_BYTES (2 * (FUNCTION_NAME_BYTES + THREAD_TEXT_BYTES + BOARD_TEXT_BYTES) + 128)
 
 struct labels {
@@ -45,7 +45,10 @@ static struct labels labels_of(const struct reading *reading)
 	return labels;
 }
 
-/* Adds a sample. A family with a unit has seconds, of which `number` is ns. */
+/*
+ * Writes one sample of a metric. If the metric has a unit, that is seconds, and `number` is in
+ * nanoseconds.
+ */
 static void add_sample(struct text *text, const struct metrics_family *family,
                        const struct labels *labels, uint64_t number)
 {
@@ -69,7 +72,9 @@ static void write_counters(struct text *text, const struct watch *watch, enum bo
 	}
 }
 
-/* Adds the families of timerhub_stats_metrics(3). */
+/*
+ * Writes for each hub the metrics that timerhub_stats_metrics(3) writes for a program's own hubs.
+ */
 static void write_stats(struct text *text, const struct watch *watch)
 {
 	static struct labelled_stats stats[TARGET_HUBS_MAX];
@@ -147,7 +152,10 @@ static void write_slow(struct text *text, const struct watch *watch)
 	}
 }
 
-/* A thread can stand in two rows, but its times are to be printed once. */
+/*
+ * A thread that dispatches queues of two hubs can have two rows. Returns true for the first of
+ * them, so that the thread's times are written only once.
+ */
 static bool is_first_row(const struct runnings *runnings, unsigned row)
 {
 	for (unsigned i = 0; i < row; i++)
@@ -194,7 +202,10 @@ int metrics_print(const struct watch *watch)
 	struct text text = { .length = 0 };
 	char *larger = NULL;
 
-	/* Names of functions can change meanwhile, and with them the length. */
+	/*
+	 * Write into a buffer of the length that the last try has found, until the text fits. It
+	 * can need more than two tries, because the names of functions can change in between.
+	 */
 	while (text.length >= text.bytes) {
 		larger = realloc(text.buffer, text.length + 1);
 		if (!larger)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways in which timerhub-top shows a watch: pages of text, JSON, OpenMetrics, stalls. */
+/*
+ * The ways in which timerhub-top shows what it has read of a process: pages of text on a terminal
+ * or on standard output, JSON, OpenMetrics text, and lines that report stalls.
+ */
 #ifndef TOP_OUTPUTS_H
 #define TOP_OUTPUTS_H
 
@@ -21,18 +24,21 @@ struct page {
 
 __attribute__((format(printf, 2, 3))) void page_add(struct page *page, const char *format, ...);
 
-/* Marks the line that was added last, if it tells of something that grows. */
+/*
+ * Marks the last line of the page if `grows` is true, which means that the line shows something
+ * that only grows. The live view shows a marked line in bold and in colour.
+ */
 void page_mark(struct page *page, bool grows);
 
-/* A number or a word, as it stands on a page. */
+/* A number formatted for a page, or a word in its place. */
 struct number {
 	char text[32];
 };
 
-/* Formats a number with commas: 1234567 is "1,234,567". */
+/* Formats a number with a comma after each group of three digits: 1234567 becomes "1,234,567". */
 struct number number(uint64_t value);
 
-/* Formats a time span of `ns` nanoseconds with three digits and a unit; UINT64_MAX is "any". */
+/* Formats a time span with three digits and a unit, such as "1.23 ms". UINT64_MAX becomes "any". */
 struct number span(uint64_t ns);
 
 enum view {
@@ -43,22 +49,23 @@ enum view {
 };
 
 /*
- * Fills an empty page, of which `columns` and `rows` are set. VIEW_ONE and VIEW_AHEAD are those of
- * the hub or loop watch->now[index].
+ * Writes a view into an empty page, whose `columns` and `rows` the caller has set. VIEW_ONE and
+ * VIEW_AHEAD show the hub or loop watch->now[index].
  */
 void page_fill(struct page *page, const struct watch *watch, enum view view, unsigned index);
 void who_fill(struct page *page, const struct watch *watch);
 
 /*
  * Shows the live view on a terminal, and reads the counters again in each interval. Returns 0 when
- * the user quits or `*stop` is set. When no hub is left, it returns -1 with the reason in the
- * target's `refusal`, which is empty if the terminal is unknown.
+ * the user quits or `*stop` becomes 1. Returns -1 if the process has no hub or loop any more, with
+ * the reason in watch->target.refusal. Also returns -1 if the type of the terminal is not known;
+ * then `refusal` is empty.
  */
 int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop);
 
 /* ---- words: what a thread does, and who is to blame for events that come late ---- */
 
-/* What a thread did between two looks of the kernel at it. */
+/* What a thread was doing between two moments at which the tool has read its state from /proc. */
 enum work {
 	WORK_UNKNOWN,  /* nothing of the below is shown by what the kernel says */
 	WORK_COMPUTES, /* it ran for most of the time */
@@ -67,10 +74,16 @@ enum work {
 	WORK_STOPPED   /* a signal or a debugger has stopped it */
 };
 
-/* Judges by two looks. before->tid may be 0. */
+/*
+ * Tells what a thread was doing between `before` and `now`. If before->tid is 0, the result depends
+ * on `now` alone.
+ */
 enum work work_between(const struct thread *before, const struct thread *now);
 
-/* Returns a word for scripts, such as "computing", which is also part of a sentence. */
+/*
+ * Returns what a thread was doing in words, such as "computing". They are part of the sentences on
+ * pages, and scripts find them in the JSON.
+ */
 const char *work_name(enum work work);
 
 struct sentence {
@@ -80,9 +93,10 @@ struct sentence {
 __attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const char *format, ...);
 
 /*
- * Adds a thread, where it is, and what the kernel says of it: if `since_before`, with its timer and
- * its times since running->before, else with the time that it has been in its callback. `running`
- * may be NULL, or have no thread.
+ * Appends to a sentence which thread this is, where it is in the program, and what it was doing.
+ * With `since_before` it adds the timer whose callback the thread runs, and its CPU times since
+ * running->before. Without, it adds how long the callback has been running. If `running` is NULL or
+ * has no thread, the sentence says that no thread is known.
  */
 void tell_thread(struct sentence *sentence, const struct running *running, bool since_before);
 
@@ -94,39 +108,45 @@ struct blame {
 };
 
 /*
- * Blames for what came late by more than 1 ms since the reading before, and for what waits. `index`
- * is the number of the hub or loop. A sentence may say that the reason is not known.
+ * Writes sentences that say why events of the hub or loop watch->now[index] were more than 1 ms
+ * late since the last reading, and what the threads are doing for which events wait now. A sentence
+ * can also say that the reason is not known.
  */
 void blame_fill(struct blame *blame, const struct watch *watch, unsigned index);
 
 /* ---- for scripts ---- */
 
-/* Prints the latest readings, with rates since the readings before if there are any. */
+/*
+ * Prints the latest readings as JSON. If there were readings before, it also prints by how much the
+ * counters grow in a second.
+ */
 void json_print(const struct watch *watch);
 
 /*
- * Begins an object or an array, by its opening bracket. `name` is NULL if it is no member of an
- * object, as for all functions. json_end() with the outermost bracket ends the line.
+ * Begins a JSON object or array with the bracket '{' or '['. `name` is its name in the surrounding
+ * object, or NULL in an array or at the beginning. All functions here take such a name. A line ends
+ * when json_end() closes the outermost bracket.
  */
 void json_begin(const char *name, char bracket);
 void json_end(char bracket);
 
-/* Adds a text, which must be printable ASCII. */
+/* Writes a string. It must be printable ASCII. */
 void json_text(const char *name, const char *text);
 void json_number(const char *name, uint64_t value);
 
 /*
- * Adds what a thread does. Its times count since running->before if `since_before`, else since the
- * thread began.
+ * Writes an object that says what a thread is doing. With `since_before` its CPU times count from
+ * running->before on, and otherwise from the beginning of the thread.
  */
 void json_thread(const char *name, const struct running *running, bool since_before);
 
-/* Prints the latest readings as OpenMetrics text. Returns -1 if memory is short. */
+/* Prints the latest readings as OpenMetrics text. Returns -1 if there is not enough memory. */
 int metrics_print(const struct watch *watch);
 
 /*
- * Prints a line when events or a due loop have waited for too long, and when that ends, until the
- * process ends or `*stop` is set. Returns 0, or -1 if standard output cannot be written.
+ * Prints a line when events of a queue, or the due timeouts of a loop, have waited for longer than
+ * `threshold_ns`, and another line when that ends. Returns 0 when the process has ended or `*stop`
+ * is 1, or -1 if standard output cannot be written.
  */
 int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
                const volatile sig_atomic_t *stop);

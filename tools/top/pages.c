@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes pages of text: the tools for it, and the pages of one hub or loop and of all. */
+/*
+ * Makes the pages of text that timerhub-top shows: one for a single hub or loop, and one that has a
+ * line for each. It also has the functions by which all pages are written.
+ */
 #include "outputs.h"
 
 #include <inttypes.h>
@@ -15,14 +18,17 @@
 #define QUEUE_ROWS_MIN 3
 #define OVERVIEW_RHYTHM 20
 
-/* the largest number of rows of the histogram; the first row also counts all smaller buckets */
+/* The most rows that a histogram gets. Its first row also counts all buckets below it. */
 #define HISTOGRAM_ROWS 10
 #define HISTOGRAM_ROWS_MIN 4
 #define BAR_COLUMNS 9
 
 static const char full_bar[] = "#########"; /* BAR_COLUMNS of them */
 
-/* explains the characters of a rhythm, see reading.c */
+/*
+ * Explains the line in which each reading adds one character for how late its latest event was.
+ * rhythm_of() in reading.c chooses the characters.
+ */
 static const char legend[] =
 	"latest: . below 1 ms  : below 17 ms  + below 134 ms  # below 1 s  @ later";
 
@@ -43,7 +49,10 @@ void page_mark(struct page *page, bool grows)
 	page->marked[page->count - 1] |= grows;
 }
 
-/* Writes the lines of `right` beside those of `page` if it is wide enough, else below them. */
+/*
+ * Puts the lines of `right` to the right of those of `page`, beginning at line `from`. If the page
+ * is too narrow for that, they go below.
+ */
 static void page_beside(struct page *page, unsigned from, const struct page *right)
 {
 	if (page->columns < TWO_HALVES_MIN) {
@@ -98,7 +107,10 @@ struct number span(uint64_t ns)
 
 /* ---- how late events were ---- */
 
-/* Formats a rate, or a dash if there is no reading before. */
+/*
+ * Formats by how much a counter grows in a second. The result is a dash if there was no reading
+ * before.
+ */
 static struct number rate(const struct reading *now, uint64_t count, uint64_t count_before)
 {
 	struct number text = { "-" };
@@ -129,8 +141,9 @@ static void page_bounds(struct page *page, const char *name, const struct latene
 }
 
 /*
- * Returns the length of a bar. A count above 0 gets at least one character. It is computed as a
- * double, because an integer product would overflow for counts beyond 2^60.
+ * Returns how many characters long the bar for `count` is, if that for `most` has full length. A
+ * count above 0 gets at least one character. It is computed as a double, because an integer product
+ * would overflow for counts beyond 2^60.
  */
 static int bar(uint64_t count, uint64_t most)
 {
@@ -139,7 +152,10 @@ static int bar(uint64_t count, uint64_t most)
 	return count > 0 && length < 1 ? 1 : length;
 }
 
-/* Adds the buckets below `first` to that one. Returns the highest count of all rows. */
+/*
+ * Adds the counts of all buckets below `first` to bucket `first`. Returns the highest count of the
+ * buckets from `first` to `last`.
+ */
 static uint64_t fold(uint64_t *buckets, unsigned first, unsigned last)
 {
 	uint64_t most = 0;
@@ -215,7 +231,10 @@ static void page_head(struct page *page, const struct watch *watch, unsigned ind
 	page_add(page, "latest %*s|", READING_RHYTHM, now->rhythm);
 }
 
-/* Shows so many queues that the counters are on the screen, too. */
+/*
+ * Lists the queues in which most events wait. On a screen it lists only as many as leave room for
+ * the counters below, but at least QUEUE_ROWS_MIN.
+ */
 static void page_queues(struct page *page, const struct reading *now)
 {
 	uint32_t others = page->count + 1 + ROWS_BELOW_QUEUES;
@@ -324,7 +343,10 @@ static void overview_fill(struct page *page, const struct watch *watch)
 	page_add(page, "%s", legend);
 }
 
-/* Shows how many timers fall due within each time, as the schedule was when it was last read. */
+/*
+ * Shows how many timers will be due within 1 ms, and so on up to 1 h. The owner counts them now and
+ * then, so the page also shows how old the numbers are.
+ */
 static void ahead_fill(struct page *page, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the counters of a hub from its board. See reading.h. The sums are computed as
- * timerhub_stats() in lib/hub/open.c computes them. The watched process may write any value into a
- * board. Therefore a number from a board is bounded before it becomes an index or a size.
+ * Reads the counters of a hub or loop from its counter board, the memory that the watched process
+ * shares with this tool (reading.h). Sums are computed as timerhub_stats() in lib/hub/open.c
+ * computes them. The watched process may write any value there, so a number from the board is
+ * bounded before it is used as an index or a size.
  */
 #include "reading.h"
 
@@ -133,7 +134,10 @@ static void read_slots(const struct board *board, struct timerhub_stats *stats)
 	stats->live_max = used;
 }
 
-/* Adds the counters of a queue. Returns how many of its timers have ended by a delivery. */
+/*
+ * Reads the counters of a queue, and adds them to the sums of its hub. Returns how many timers of
+ * the queue have ended because their event was delivered.
+ */
 static uint64_t read_queue(const struct board *board, uint32_t index, struct reading *reading)
 {
 	const struct board_queue *queue = &board->queues[index];
@@ -172,7 +176,10 @@ static int compare_queues(const void *left, const void *right)
 	return one->index > other->index ? 1 : -1;
 }
 
-/* Reads the board of `hub`, which belongs to the process whose folder in /proc is `proc`. */
+/*
+ * Reads all counters of a hub or loop into *ret_reading. `proc` is the folder of the hub's process
+ * in /proc.
+ */
 static void reading_take(int proc, const struct hub *hub, struct reading *ret_reading)
 {
 	const struct board *board = hub->board;
@@ -195,13 +202,16 @@ static void reading_take(int proc, const struct hub *hub, struct reading *ret_re
 	if (due_ns != 0)
 		ret_reading->overdue_ns = reading_more(ret_reading->clock_ns, due_ns);
 	/*
-	 * The slots are read before the queues, because the library counts an ended timer before it
-	 * frees the timer's slot. So the timer of each slot that read_slots() finds free is in the
-	 * counters that read_queue() finds.
+	 * Read the slots before the queues. When a timer ends, the library first counts that in its
+	 * queue, and then frees the timer's slot. So each timer whose slot read_slots() finds free
+	 * has been counted where read_queue() looks.
 	 */
 	read_slots(board, stats);
 	ended = u64_load_relaxed(&board->callers.dropped) + stats->live;
-	/* To read an entry that no queue has used would allocate memory of the process. */
+	/*
+	 * Stop at queues_end, because reading entries that no queue has used would make the
+	 * process's shared memory grow.
+	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(board, i, ret_reading);
 	qsort(ret_reading->queues, ret_reading->queues_listed, sizeof(ret_reading->queues[0]),
@@ -225,7 +235,10 @@ static void reading_take(int proc, const struct hub *hub, struct reading *ret_re
 
 /* ---- comparing readings ---- */
 
-/* Returns the character of the rhythm for the latest event of this interval. */
+/*
+ * Returns the character that says how late the latest event since the last reading was. What still
+ * waits counts too.
+ */
 static char rhythm_of(const struct reading *now)
 {
 	static const unsigned bits[] = { 20, 24, 27, 30 };
@@ -248,7 +261,10 @@ static void queue_follow(struct queue_reading *now, const struct queue_reading *
 	now->grew = now->waiting > before->waiting ? before->grew + 1 : 0;
 }
 
-/* Finds the reading before of the same hub among `earlier`, and continues what that has noted. */
+/*
+ * Finds the last reading of the same hub or loop among `earlier`, and compares `now` with it: which
+ * queues have grown again, and what line of characters `now` continues.
+ */
 static void reading_follow(struct reading *now, const struct reading *earlier, unsigned count)
 {
 	const struct reading *before = NULL;

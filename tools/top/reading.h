@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reading has what the board of a hub or a loop said at one moment. Here it is also compared with
- * the reading before, and the counters have the names under which all outputs show them.
+ * A reading is what the counter board of a hub or loop said at one moment. This file also compares
+ * a reading with the last one, and has the list of all counters, with the names under which pages,
+ * JSON and OpenMetrics show them.
  */
 #ifndef TOP_READING_H
 #define TOP_READING_H
@@ -30,26 +31,32 @@ struct reading {
 	struct board_header about;
 	uint64_t at_ns;    /* time of the reading by CLOCK_MONOTONIC */
 	uint64_t clock_ns; /* and on the clock of the hub or loop; 0: it is not known */
-	/* of a loop only `lateness`, `slow_callbacks` and `slow_sum_ns` */
+	/* For a loop, only `lateness`, `slow_callbacks` and `slow_sum_ns` are set. */
 	struct timerhub_stats stats;
 	uint64_t inbox; /* changes that the owner of a hub has not read */
 	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused; /* of a loop */
 	uint64_t address;    /* of the loop in the process */
 	uint64_t overdue_ns; /* for how long the loop has been due; 0: it is not */
-	/* how many timers were due in each range of base/ahead.h, and when; 0: it is not known */
+	/*
+	 * How many timers were due in each range of base/ahead.h, and when the owner counted them.
+	 * The time is 0 if they were not counted yet.
+	 */
 	uint64_t ahead[AHEAD_RANGES], ahead_at_ns;
 	unsigned slow_count; /* number of functions whose callbacks were slow */
 	struct slow_reading slow[SLOW_FUNCTIONS];
 	struct thread owner; /* the hub's owner thread; tid 0: it is not known */
-	/* how many queues are open, and how many of them are here: those in which most waits */
+	/* How many queues are open, and how many of them are in `queues`. */
 	uint32_t queue_count, queues_listed;
 	struct queue_reading queues[READING_QUEUES_MAX];
-	/* from here on: what the readings before tell, see reading_follow() */
+	/* The next two are continued from the last reading by reading_follow(). */
 	unsigned inbox_grew;
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
 
-/* Returns the increase of a counter per second. The two readings are elapsed_ns apart. */
+/*
+ * Returns by how much a counter has grown in a second, if it was `before` and is `now`, elapsed_ns
+ * later.
+ */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
 /* ---- counters ---- */
@@ -59,11 +66,16 @@ struct counter {
 	size_t at;        /* where struct reading has it */
 	size_t from;      /* where struct board has it; SIZE_MAX: it is computed */
 	const char *row;  /* name on a page, which shows its rate as well; NULL: on no page */
-	/* its metrics; without a name if it has none, or has those of timerhub_stats_metrics(3) */
+	/*
+	 * The counter's OpenMetrics metric. It has no name if the counter is not shown as a metric,
+	 * or if timerhub_stats_metrics(3) shows it.
+	 */
 	struct metrics_family family;
 };
 
-/* Returns the counters of a hub or a loop. The last one is followed by one without a name. */
+/*
+ * Returns the table of all counters that hubs have, or loops. It ends with an entry without a name.
+ */
 const struct counter *counters_of(enum board_kind kind);
 uint64_t counter_value(const struct counter *counter, const struct reading *reading);
 
@@ -79,13 +91,19 @@ struct lateness {
 	uint64_t buckets[BOARD_LATENESS_BUCKETS];
 };
 
-/* Returns how late events were. Lately there are none if there is no reading before. */
+/*
+ * Returns a histogram of how late events were. For the period LATELY, which begins with the last
+ * reading, it is empty if there was no reading before.
+ */
 struct lateness lateness_of(const struct reading *reading, enum late late, enum period period);
 
-/* Returns the exclusive upper bound of a bucket, or UINT64_MAX if the bucket has none. */
+/*
+ * Returns the time below which all events of a bucket were late, or UINT64_MAX for the last bucket,
+ * which has no such bound.
+ */
 uint64_t lateness_below_ns(unsigned bucket);
 
-/* Return the names of a clock and of a sleeper for the output. */
+/* Return the name of a hub's clock, and the name of the method by which its owner thread sleeps. */
 const char *clock_name(const struct board_header *about);
 const char *sleeper_name(uint32_t sleeper);
 
@@ -102,14 +120,15 @@ struct watch {
 };
 
 /*
- * Opens the process `pid` and reads its hubs for the first time. All of *watch must be 0. Returns
- * 0, or -1 with the reason in target.refusal. Close the names and the target after both.
+ * Finds the hubs and loops of the process `pid` and reads them for the first time. *watch must be
+ * all zero. Returns 0, or -1 with the reason in watch->target.refusal. In both cases the caller
+ * must close watch->names and watch->target in the end.
  */
 int watch_open(struct watch *watch, pid_t pid);
 
 /*
- * Finds new hubs, forgets closed ones, and reads all. Returns -1 if none is left, with the reason
- * in target.refusal.
+ * Reads all hubs and loops again. It also finds new ones, and forgets those that were closed.
+ * Returns -1 if none is left, with the reason in watch->target.refusal.
  */
 int watch_read(struct watch *watch);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the live view of timerhub-top on a terminal. See outputs.h. The tool's only thread waits
- * for keys, at most until the next reading is due. Text that does not fit the terminal is cut off
- * at the right and at the bottom. The last row always lists the keys.
+ * Shows the live view of timerhub-top on a terminal (outputs.h). The tool has one thread, which
+ * waits for keys until the next reading is due. Text that does not fit the terminal is cut off at
+ * the right and at the bottom, but the last row always lists the keys.
  */
 #include <console.h>
 #include <curses.h>
@@ -25,7 +25,10 @@ struct screen {
 	bool quit;
 };
 
-/* Returns the present index of the shown hub, or 0 if the shown hub is closed. */
+/*
+ * Returns the index of the shown hub or loop in watch->now. If it was closed, the first one is
+ * shown from now on.
+ */
 static unsigned screen_index(struct screen *screen)
 {
 	const struct watch *watch = screen->watch;
@@ -57,7 +60,10 @@ static void screen_draw(struct screen *screen)
 	               has_others ? "  tab next hub  o overview" : "",
 	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
 	(void)attrset(A_REVERSE);
-	/* A character in the last column of the last row makes some terminals scroll. */
+	/*
+	 * Leave the last column of the last row empty, because a character there makes some
+	 * terminals scroll.
+	 */
 	(void)mvaddnstr(LINES - 1, 0, keys, COLS - 1);
 	(void)attrset(A_NORMAL);
 	(void)refresh();
@@ -92,7 +98,10 @@ static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 		if (clock_monotonic_ns() < screen->next_ns)
 			continue;
 		screen->next_ns = clock_monotonic_ns() + screen->interval_ns;
-		/* A paused view makes no readings, but ends when no hub is left. */
+		/*
+		 * A paused view reads no counters, but it must still notice when the process has no
+		 * hub or loop any more.
+		 */
 		if (screen->paused ? target_refresh(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
 			return -1;
@@ -108,7 +117,9 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 		.next_ns = clock_monotonic_ns() + interval_ns,
 		.serial = watch->now[0].about.serial,
 	};
-	/* If the terminal is unknown, newterm() returns NULL, but initscr() would exit. */
+	/*
+	 * Use newterm(), because it returns NULL if the terminal is unknown. initscr() would exit.
+	 */
 	SCREEN *terminal = newterm(NULL, stdout, stdin);
 	int result;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches for stalls. See outputs.h. A stall is a queue in which events wait and from which nobody
- * takes any, or a loop that is due and does not turn, for longer than the threshold.
+ * Watches a process, and reports stalls (outputs.h). A stall is a queue whose events nobody takes,
+ * or a loop that is due but does not turn, for longer than the threshold.
  *
- * The boards are read ten times in the threshold. When something has waited for half of it, the
- * threads are looked at, so that there is something to compare with when it has waited for all of
- * it. What is seen of a thread counts only if its stall still goes on after the look.
+ * The counter boards of the process are read ten times in each threshold. When something has waited
+ * for half the threshold, the tool also begins to look at the thread that should act. So when the
+ * threshold has passed, it has two states of the thread to compare. A look at a thread counts only
+ * if the stall still goes on afterwards.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,10 @@
 #define STALLS_MAX 256
 #define LOOKS_MAX 5
 
-/* Something that waits, perhaps not for long enough. */
+/*
+ * A queue or a loop that has waited for at least half the threshold. It becomes a stall when the
+ * threshold has passed.
+ */
 struct stall {
 	struct board_header about; /* of the hub or loop */
 	uint32_t queue;            /* index of the queue */
@@ -30,7 +34,10 @@ struct stall {
 	bool is_there;             /* in the latest reading */
 	bool is_told;              /* the line of its begin is printed */
 	unsigned looks;            /* how often the thread was looked at */
-	/* the thread when it was last looked at, and `before`, first; tid 0: no thread is known */
+	/*
+	 * The thread as it was at the last look, and in `before` as it was at the first. If
+	 * thread.tid is 0, no thread is known.
+	 */
 	struct running running;
 };
 
@@ -45,7 +52,10 @@ struct stalls {
 
 /* ---- what waits ---- */
 
-/* Notes that something has waited since then, if that is long enough to look at. */
+/*
+ * Puts a queue or a loop that has waited since `since_ns` into the list, or updates its entry
+ * there. Does nothing if it has waited for less than half the threshold.
+ */
 static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, uint64_t address,
                  uint64_t waiting, uint64_t since_ns, uint64_t now_ns)
 {
@@ -70,7 +80,10 @@ static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, u
 	stall->for_ns = now_ns - since_ns;
 }
 
-/* The clock is read before the board, so what waits has waited for at least that long. */
+/*
+ * Notes all queues of a hub in which events wait. The clock is read before the board, so an event
+ * that is found there has waited for at least the time that is noted.
+ */
 static void note_queues(struct stalls *stalls, const struct hub *hub)
 {
 	uint64_t end = u64_load_relaxed(&hub->board->callers.queues_end);
@@ -86,7 +99,10 @@ static void note_queues(struct stalls *stalls, const struct hub *hub)
 	}
 }
 
-/* What waits for a loop has waited since its thread does what it does, if that is known. */
+/*
+ * Notes a loop that is due. If it is known since when its thread has been doing what it does now,
+ * and that is later, the loop has waited only since then.
+ */
 static void note_loop(struct stalls *stalls, const struct hub *loop)
 {
 	uint64_t now_ns = hub_clock_ns(loop);
@@ -117,7 +133,10 @@ static void note_all(struct stalls *stalls, bool is_alive)
 
 /* ---- who is to blame ---- */
 
-/* Notes what the stall's thread does. Once it is another thread, the comparison begins anew. */
+/*
+ * Looks at the thread that should act, and stores what it is doing. If that is another thread than
+ * at the last look, the comparison begins anew.
+ */
 static void look_at(struct stalls *stalls, struct stall *stall)
 {
 	const struct running *found = running_at(&stalls->running, stall->address);
@@ -136,7 +155,10 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 		now.before = now.thread;
 	} else {
 		now.before = stall->running.before;
-		/* A thread that is just being woken tells nothing of what it has done. */
+		/*
+		 * If the thread is just being woken, its state does not tell what it was doing.
+		 * Then keep the last look.
+		 */
 		if (work_between(&now.before, &now.thread) == WORK_UNKNOWN)
 			now.thread = stall->running.thread;
 	}
@@ -193,7 +215,10 @@ static void print_line(const struct stalls *stalls, const struct stall *stall, c
 
 /* ---- the watch ---- */
 
-/* When the stall has ended, if the board says so; else the time of the reading that found it. */
+/*
+ * Prints that a stall has ended, and after what time. For a queue, the board may say when an event
+ * was taken. Otherwise the stall ended at about the present reading.
+ */
 static void end(struct stalls *stalls, struct stall *stall)
 {
 	const struct target *target = &stalls->watch->target;
@@ -215,9 +240,10 @@ static void end(struct stalls *stalls, struct stall *stall)
 }
 
 /*
- * A stall must have been seen for a third of the threshold, because the numbers of one reading can
- * be of different moments. A thread must have been looked at twice, or more often if that has not
- * shown what it does.
+ * Tells whether a stall is to be reported. It must have been seen for a third of the threshold,
+ * because the numbers of a single reading can be from different moments. And the looks at the
+ * thread must have shown what it was doing, unless there were more than LOOKS_MAX already, or no
+ * thread is known.
  */
 static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
 {
@@ -229,7 +255,10 @@ static bool is_long_enough(const struct stalls *stalls, const struct stall *stal
 	        work_between(&running->before, &running->thread) != WORK_UNKNOWN);
 }
 
-/* Prints what begins and what ends, and forgets what has ended. */
+/*
+ * Prints the stalls that begin and those that end, and removes from the list whatever waits no
+ * more.
+ */
 static void print_changes(struct stalls *stalls)
 {
 	unsigned kept = 0;
@@ -266,7 +295,10 @@ int stalls_run(struct watch *watch, uint64_t threshold_ns, bool json,
 	stalls.threshold_ns = threshold_ns;
 	stalls.json = json;
 	while (is_alive && is_written && !*stop) {
-		/* Without a hub go on, because the process can open one, also after an exec. */
+		/*
+		 * Go on even if the process has no hub at the moment, because it can open one
+		 * later, also after an exec.
+		 */
 		if (target_refresh(&watch->target) < 0)
 			is_alive = target_alive(&watch->target);
 		stalls.running.count = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the boards of a process. See target.h. A board is a memfd with the right name, sealed
- * against shrinking. Without the seal the memfd could shrink, and a read beyond its end would kill
- * this tool. The board must have the magic and the layout of this version. The watched process
- * itself must write the board. A forked process may have inherited the board of its parent. Tested
- * by tests/tools/test_top.py.
+ * Finds the counter boards of a process, the shared memory in which its hubs and loops count
+ * (target.h). A board is a memfd with a certain name. It is accepted only if it is sealed against
+ * shrinking, because a read beyond the end of a memfd that has shrunk would kill this tool; if it
+ * has the magic number and the layout of this version; and if the process itself has opened it,
+ * because a forked process may have inherited the board of its parent. Tested by
+ * tests/tools/test_top.py.
  */
 #define _GNU_SOURCE
 #include "target.h"
@@ -78,17 +79,21 @@ uint32_t proc_inner_number(const char *status, const char *name, uint32_t withou
 
 /* ---- the target ---- */
 
-/* reasons why there is no hub to watch */
+/* Reasons why there is no hub to watch, as ends of a sentence that begins with "process 123". */
 static const char no_hub[] = "has no hub opened with TIMERHUB_OBSERVABLE,"
 			     " and no loop with TIMERHUB_LOOP_OBSERVABLE";
 static const char foreign[] = "has a memfd named " BOARD_NAME " that is not a hub's board";
 
-/* Stores the reason, and is -1. */
+/*
+ * Stores the reason in target->refusal. The value of the expression is -1, so that a function can
+ * return it.
+ */
 #define REFUSE(target, ...) (snprintf((target)->refusal, TARGET_TEXT_BYTES, __VA_ARGS__), -1)
 
 /*
- * An ended process stays in /proc until its parent waits for it. When a process ends, the kernel
- * sets FLAG_EXITING, closes the process's files, and changes the process's state, in this order.
+ * A process that has ended stays in /proc until its parent waits for it. When a process ends, the
+ * kernel sets FLAG_EXITING, then closes its files, and then changes its state. So a process whose
+ * files are gone can be recognized by the flag.
  */
 bool target_alive(const struct target *target)
 {
@@ -130,8 +135,8 @@ void target_close(struct target *target)
 }
 
 /*
- * Copies the header of the board behind `fd`. Returns NULL, or the reason why the memory must not
- * be read as the board of this process.
+ * Copies the header of the board behind `fd`. Returns NULL, or the reason why this process may not
+ * be watched through that memory.
  */
 static const char *board_refused(int fd, uint32_t own_pid, struct board_header *about)
 {
@@ -166,7 +171,10 @@ static bool hub_known(const struct target *target, const struct stat *stat)
 	return false;
 }
 
-/* Returns NULL, or the reason why the descriptor `fd` of a board is not watched. */
+/*
+ * Adds a hub or loop to `target`, if `fd` is a descriptor of its board. `number` is the number of
+ * the descriptor in the watched process. Returns NULL, or the reason why the hub cannot be watched.
+ */
 static const char *target_add(struct target *target, int fd, int number, uint32_t own_pid)
 {
 	struct hub hub = { .fd = number };
@@ -200,7 +208,11 @@ static const char *target_add(struct target *target, int fd, int number, uint32_
 	return NULL;
 }
 
-/* Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. */
+/*
+ * Adds the hub or loop whose board the process has open as the descriptor `name`. Returns NULL also
+ * if the descriptor is something else, or was closed meanwhile. Otherwise returns the reason why
+ * the hub cannot be watched.
+ */
 static const char *target_look_at(struct target *target, int folder, const char *name,
                                   uint32_t own_pid)
 {
@@ -223,14 +235,20 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	char path[32];
 	struct stat stat;
 
-	/* After an exec the same number may be that of another file. */
+	/*
+	 * Compare the inode too, because the process can have closed the board, by an exec for
+	 * example, and the descriptor's number can now be another file's.
+	 */
 	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
 	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
 	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&
 	       stat.st_dev == hub->device;
 }
 
-/* Refuses because the process has ended, or if it lives, for this reason. */
+/*
+ * Stores why the process cannot be watched: it has ended, or if it has not, the reason that the
+ * caller gives. Returns -1.
+ */
 static int refuse_living(struct target *target, const char *reason, const char *more)
 {
 	if (!target_alive(target))
@@ -248,7 +266,7 @@ static int find_hubs(struct target *target)
 	uint32_t own_pid;
 	DIR *folder;
 
-	/* the PID that the process itself sees, and writes into its boards */
+	/* Find the PID that the process itself sees, because it writes that into its boards. */
 	(void)proc_read(target->proc, "status", status, sizeof(status));
 	own_pid = proc_inner_number(status, "\nNStgid:", (uint32_t)target->pid);
 	target->found_ns = clock_monotonic_ns();
@@ -295,7 +313,10 @@ int target_open(struct target *target, pid_t pid)
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
 		return REFUSE(target, "%s: %s", path, strerror(errno));
-	/* With the option hidepid of proc(5) there is no folder, but there is a process. */
+	/*
+	 * If /proc is mounted with hidepid (proc(5)), a process of another user has no folder
+	 * there. kill() still tells that it exists.
+	 */
 	if (!proc_read(target->proc, "comm", target->command, sizeof(target->command)) &&
 	    kill(pid, 0) < 0 && errno == EPERM)
 		return REFUSE(target, "process %d may not be looked at: /proc hides it", (int)pid);

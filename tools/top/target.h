@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Describes the watched process, the boards of its hubs, and its threads. The tool finds the boards
- * through /proc and maps them read-only. The tool checks all data of the watched process before it
- * uses the data.
+ * What timerhub-top knows of the process that it watches: its hubs and loops, with the counter
+ * boards (shared memory) in which they count, and its threads. The tool finds the boards through
+ * /proc and maps them read-only. It checks all data of the process before it uses them.
  */
 #ifndef TOP_TARGET_H
 #define TOP_TARGET_H
@@ -21,7 +21,10 @@
 #define THREAD_TEXT_BYTES 32
 #define RUNNING_MAX 512 /* largest number of threads that are shown */
 
-/* A hub of the watched process, or a loop. */
+/*
+ * A hub or a loop of the watched process. Both have a counter board, and the tool treats them
+ * alike.
+ */
 struct hub {
 	const struct board *board;
 	struct board_header about; /* checked copy of the board's header, with printable texts */
@@ -35,7 +38,10 @@ static inline bool is_loop(const struct board_header *about)
 	return about->kind == BOARD_LOOP;
 }
 
-/* Returns the time on the clock of the hub or loop, or 0 if the program itself gives the time. */
+/*
+ * Returns the present time on the clock of a hub or loop. Returns 0 if it is manual, because then
+ * only the program knows its time.
+ */
 uint64_t hub_clock_ns(const struct hub *hub);
 
 struct target {
@@ -56,14 +62,15 @@ int target_open(struct target *target, pid_t pid);
 void target_close(struct target *target);
 
 /*
- * Forgets closed hubs and finds new ones: at once if one was closed, else every few seconds.
- * Returns -1 if no hub is left, with the reason in `refusal`.
+ * Forgets hubs and loops that were closed, and finds new ones. New ones are searched for if one was
+ * closed, and otherwise every few seconds. Returns -1 if there is none, with the reason in
+ * target->refusal.
  */
 int target_refresh(struct target *target);
 
 bool target_alive(const struct target *target);
 
-/* What the kernel tells of a thread, to whoever may read the process's /proc. */
+/* What /proc tells about a thread to whoever may read it. */
 struct thread {
 	int tid; /* the number that the process itself sees */
 	char name[THREAD_TEXT_BYTES];
@@ -78,12 +85,16 @@ struct thread {
 };
 
 /*
- * Looks at the thread that its process calls `tid`. `proc` is the process's folder in /proc.
- * Returns false if there is no such thread, or if it may not be looked at.
+ * Reads the state of a thread from /proc. `proc` is the folder of the process, and `tid` is the
+ * thread's number as the process itself sees it. Returns false if there is no such thread, or if
+ * the tool may not look at it.
  */
 bool thread_look(int proc, int tid, struct thread *ret_thread);
 
-/* What a cell of a board says that a thread does. */
+/*
+ * What a thread is doing in the library. The thread writes that into its cell on a counter board,
+ * and the rest comes from /proc.
+ */
 struct running {
 	uint64_t serial; /* of the hub or loop on whose board the cell stands */
 	struct cell_reading cell;
@@ -100,22 +111,26 @@ struct runnings {
 };
 
 /*
- * Reads the cells of all boards. Threads that have ended are left out. `before` is the result of
- * the reading before, or NULL. The threads inside callbacks come first, the longest of them first.
+ * Finds out what the threads of the process are doing in the library. Threads that have ended are
+ * left out. `before` is the result of the last such call, or NULL. Threads inside callbacks come
+ * first, and among them the one whose callback has been running longest.
  */
 void runnings_take(struct runnings *ret_now, const struct runnings *before,
                    const struct target *target);
 
 /*
- * Returns the row of the thread on which the events of the queue with this address wait, or that
- * turns this loop. One inside a callback comes first, then the one that was there last. NULL: no
- * thread is known.
+ * Returns the thread that dispatches the queue or turns the loop at this address, or NULL if none
+ * is known. If there are several, a thread that is in a callback is preferred, and otherwise the
+ * one that was there last.
  */
 const struct running *running_at(const struct runnings *runnings, uint64_t address);
 
 /* ---- files of /proc ---- */
 
-/* Reads the beginning of a file. Returns false, and stores "", if there is nothing to read. */
+/*
+ * Reads the beginning of a file into `text`. If there is nothing to read, stores "" and returns
+ * false.
+ */
 bool proc_read(int folder, const char *path, char *text, size_t bytes);
 
 /* Opens a folder. Returns NULL, and sets errno, on failure. */
@@ -127,12 +142,15 @@ DIR *proc_folder(int folder, const char *path);
  */
 uint32_t proc_inner_number(const char *status, const char *name, uint32_t without);
 
-/* Makes a text printable ASCII, as a control character must not reach a terminal or a script. */
+/*
+ * Replaces all characters that are not printable ASCII, because control characters must not reach a
+ * terminal or a script.
+ */
 void make_printable(char *text, size_t bytes);
 
 /*
- * Returns `now` minus `before`, or 0 if the difference is negative, because the process changes its
- * counters while they are read, or writes anything into them.
+ * Returns by how much a counter has grown, or 0 if it seems to have fallen. That can happen,
+ * because the process changes its counters while they are read, and could write anything there.
  */
 static inline uint64_t reading_more(uint64_t now, uint64_t before)
 {

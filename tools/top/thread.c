@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the kernel tells of threads. See target.h. A file that may not be read leaves its part
- * of the answer empty: wchan and syscall want more rights than the rest.
+ * Reads from /proc what a process's threads are doing, and finds out which thread dispatches which
+ * queue (target.h). Some files need more rights than others, above all wchan and syscall. What
+ * cannot be read is left empty.
  */
 #include "target.h"
 
@@ -20,7 +21,7 @@
 		SYS_##name, #name                                                                  \
 	}
 
-/* The system calls in which threads sleep. Others are shown by their numbers. */
+/* The names of system calls in which threads often sleep. Any other is shown by its number. */
 static const struct {
 	long number;
 	const char *name;
@@ -47,14 +48,20 @@ static bool task_read(int proc, const char *folder, const char *name, char *text
 	return proc_read(proc, path, text, bytes);
 }
 
-/* Returns whether task/FOLDER is the thread that its process calls `tid`. Stores its `status`. */
+/*
+ * Tells whether the folder in /proc/PID/task is that of the thread which the process itself calls
+ * `tid`. Stores the text of its file `status`.
+ */
 static bool task_is(int proc, const char *folder, int tid, char status[PROC_STATUS_BYTES])
 {
 	return task_read(proc, folder, "status", status, PROC_STATUS_BYTES) &&
 	       proc_inner_number(status, "\nNSpid:", (uint32_t)atoi(folder)) == (uint32_t)tid;
 }
 
-/* Finds the folder of the thread. In another PID namespace it has another name than `tid`. */
+/*
+ * Finds the folder of a thread in /proc/PID/task. If the process lives in another PID namespace,
+ * the folder's name is another number than `tid`.
+ */
 static bool task_find(int proc, int tid, char folder[24], char status[PROC_STATUS_BYTES])
 {
 	struct dirent *entry;
@@ -74,7 +81,7 @@ static bool task_find(int proc, int tid, char folder[24], char status[PROC_STATU
 	return found;
 }
 
-/* Copies the text up to the character `end`, in printable ASCII. */
+/* Copies a text up to the first of the characters in `end`, and makes it printable. */
 static void copy_line(char to[THREAD_TEXT_BYTES], const char *text, const char *end)
 {
 	(void)snprintf(to, THREAD_TEXT_BYTES, "%.*s", (int)strcspn(text, end), text);
@@ -118,14 +125,20 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		ret_thread->sleeps = strtoull(strchr(sleeps, ':') + 1, NULL, 10);
 	if (task_read(proc, folder, "comm", text, sizeof(text)))
 		copy_line(ret_thread->name, text, "\n");
-	/* The time in stat is in ticks of 10 ms. A kernel that keeps no exact one says 0 here. */
+	/*
+	 * Prefer the time in schedstat, because that in stat is in ticks of 10 ms. A kernel that
+	 * does not keep the exact time says 0 in schedstat.
+	 */
 	if (task_read(proc, folder, "schedstat", text, sizeof(text)) &&
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &ret_thread->waited_ns) == 2 &&
 	    ran_ns > 0) {
 		ret_thread->ran_ns = ran_ns;
 		ret_thread->has_waited_ns = true;
 	}
-	/* The compiler appends to the name of a function, as .constprop.0. */
+	/*
+	 * Cut off what the compiler may have appended to the kernel function's name, such as
+	 * .constprop.0.
+	 */
 	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0)
 		copy_line(ret_thread->wchan, text, ".");
 	if (task_read(proc, folder, "syscall", text, sizeof(text)))
@@ -154,7 +167,10 @@ static void take_cell(struct runnings *now, const struct runnings *before,
 	now->count += thread_look(target->proc, (int)row->cell.tid, &row->thread);
 }
 
-/* Orders threads inside callbacks before others, and then the longest first. */
+/*
+ * Compares two threads for qsort(). Threads inside callbacks come first, and then those that have
+ * been doing the same for longest.
+ */
 static int compare(const void *left, const void *right)
 {
 	const struct running *one = left, *other = right;
@@ -183,7 +199,10 @@ void runnings_take(struct runnings *ret_now, const struct runnings *before,
 		}
 		for (unsigned cell = 0; cell < BOARD_CELLS_MAX; cell++)
 			take_cell(ret_now, before, target, hub, &board->cells[cell], 0);
-		/* Reading an entry that no queue has used would allocate memory of the process. */
+		/*
+		 * Stop at queues_end, because reading entries that no queue has used would make the
+		 * process's shared memory grow.
+		 */
 		for (uint64_t queue = 0; queue < end && queue < BOARD_QUEUES_MAX; queue++)
 			if (u64_load_relaxed(&board->queues[queue].fd_plus_one) != 0)
 				take_cell(ret_now, before, target, hub, &board->queues[queue].loop,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges what a thread does and who is to blame, and shows it on a page. See outputs.h. Every
- * judgement rests on what the kernel has counted: if that shows nothing, the answer is "not known".
+ * Says what the threads of a process are doing, and which thread or callback made events late, in
+ * sentences and on a page (outputs.h). It uses only times that the kernel or the library has
+ * counted. If these show no reason, the sentence says that the reason is not known.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,7 +14,10 @@
 #define WIDE_COLUMNS 130
 #define SLOW_ROWS_MAX 8
 
-/* the shortest time between two looks that says something: the kernel counts in steps of 4 ms */
+/*
+ * Two states of a thread are compared only if they were read at least so far apart, because the
+ * kernel counts in steps of 4 ms.
+ */
 #define LOOKS_APART_NS 8000000
 
 enum work work_between(const struct thread *before, const struct thread *now)
@@ -32,8 +36,8 @@ enum work work_between(const struct thread *before, const struct thread *now)
 	if (now->state == 'S' || now->state == 'D')
 		return WORK_BLOCKED;
 	/*
-	 * A wait for a CPU is not counted before it ends. But a thread that neither ran nor slept
-	 * has waited.
+	 * The kernel counts a wait for a CPU only when the wait ends. But a thread that was
+	 * runnable both times, and neither ran much nor slept, must have waited for a CPU.
 	 */
 	return compares && before->state == 'R' && now->state == 'R' &&
 	                       now->sleeps == before->sleeps
@@ -54,9 +58,15 @@ const char *work_name(enum work work)
 
 /* ---- sentences ---- */
 
-/* Lateness below that needs nobody to blame. */
+/*
+ * Events that are no later than this need no explanation. 2^20 ns are about 1 ms, and the bound of
+ * a bucket of the lateness histogram.
+ */
 #define LATE_NS (UINT64_C(1) << 20)
-/* A thread that has waited for a CPU for a smaller part of the time is not blamed for that. */
+/*
+ * A wait for a CPU is given as a reason only if the thread has waited for at least 1 / CPU_SHARE of
+ * the time between two readings.
+ */
 #define CPU_SHARE 20
 
 void tell(struct sentence *sentence, const char *format, ...)
@@ -102,7 +112,10 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 	tell_place(sentence, running, since_before);
 	if (running->cell.where == TIMERHUB_IN_CALLBACK && !since_before)
 		tell(sentence, " for %s", span(running->for_ns).text);
-	/* In these system calls a loop waits for its sockets, and a program for events. */
+	/*
+	 * A thread that is outside the library, in one of these system calls, is not stuck: it
+	 * waits for events or for its sockets.
+	 */
 	waits = work == WORK_BLOCKED && running->cell.where == TIMERHUB_AWAY &&
 	        (strstr(thread->syscall, "poll") || strstr(thread->syscall, "select") ||
 	         strcmp(thread->syscall, "io_uring_enter") == 0);
@@ -123,8 +136,8 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 /* ---- blame ---- */
 
 /*
- * Begins a sentence, with the name of the hub or loop unless `about` is NULL. If there are too many
- * sentences, it is the last one again.
+ * Begins a sentence with the name of the hub or loop, unless `about` is NULL. If there is no room
+ * for another sentence, the last one is overwritten.
  */
 static struct sentence *begin(struct blame *blame, const struct board_header *about)
 {
@@ -139,7 +152,10 @@ static struct sentence *begin(struct blame *blame, const struct board_header *ab
 	return sentence;
 }
 
-/* Blames the callbacks that were slow since the reading before. Returns whether there are any. */
+/*
+ * Appends each callback function whose slow calls since the last reading took at least late_ns / 4
+ * together. Returns whether there are any.
+ */
 static bool tell_slow(struct sentence *sentence, const struct watch *watch,
                       const struct reading *now, uint64_t late_ns)
 {
@@ -170,8 +186,9 @@ static bool tell_slow(struct sentence *sentence, const struct watch *watch,
 }
 
 /*
- * Blames a thread that has waited for a CPU for a part of the interval that counts, behind other
- * causes unless it is the first. Returns whether it has.
+ * Appends to a sentence that a thread has waited for a CPU, if it has waited long enough to be a
+ * reason. `is_first` is false if the sentence has named another reason already. Returns whether the
+ * wait was appended.
  */
 static bool tell_cpu(struct sentence *sentence, bool is_first, const struct thread *before,
                      const struct thread *now, uint64_t late_ns)
@@ -187,7 +204,10 @@ static bool tell_cpu(struct sentence *sentence, bool is_first, const struct thre
 	return true;
 }
 
-/* Blames for what was told or taken late since the reading before. */
+/*
+ * Explains lateness since the last reading. The owner of a hub may have told the consumers of an
+ * event late (told_ns), or a consumer may have taken the event late (taken_ns).
+ */
 static void blame_late(struct blame *blame, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
@@ -204,9 +224,15 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 			tell(sentence, " not known why");
 	}
 	sentence = begin(blame, &now->about);
-	/* What was told late is taken late as well. */
+	/*
+	 * If consumers were told late, they also took late, and the owner is to blame. Name slow
+	 * callbacks all the same.
+	 */
 	if (late_ns <= LATE_NS || (!loop && told_ns >= taken_ns)) {
-		/* A dispatch does not count how late it takes what waits behind a slow callback. */
+		/*
+		 * A dispatch reads the clock only once, so events that waited behind a slow
+		 * callback do not count as late.
+		 */
 		tell(sentence, " held up:");
 		if (!tell_slow(sentence, watch, now, 0))
 			blame->count--;
@@ -254,7 +280,10 @@ void blame_fill(struct blame *blame, const struct watch *watch, unsigned index)
 
 /* ---- the page ---- */
 
-/* Returns what the kernel says: the state, and where the thread sleeps. */
+/*
+ * Returns the thread's state as a letter, and the system call or kernel function in which it
+ * sleeps.
+ */
 static struct sentence state_of(const struct running *running, bool is_wide)
 {
 	const struct thread *thread = &running->thread;
@@ -269,7 +298,10 @@ static struct sentence state_of(const struct running *running, bool is_wide)
 	return state;
 }
 
-/* Returns how much of each second a time of the thread has grown by, in parts of 1 s / `parts`. */
+/*
+ * Returns how much of each second a thread has spent running, or waiting for a CPU. `now` and
+ * `before` are the two readings of that time. The unit is a second / `parts`.
+ */
 static struct sentence share(const struct running *running, uint64_t now, uint64_t before,
                              double parts, const char *unit)
 {
@@ -334,7 +366,7 @@ static void page_slow(struct page *page, const struct watch *watch)
 	}
 }
 
-/* Adds a sentence, in lines that fit. */
+/* Adds a sentence to the page, broken into lines that fit its width. */
 static void page_sentence(struct page *page, const char *text)
 {
 	size_t columns = page->columns < 20 ? 20 : page->columns;
