@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every compare-and-swap (CAS) of a timer's deadline and state also compares the generation. So it
- * can never change a later timer of the slot, and no decision has to be undone.
+ * Decides what happens to a timer when it is armed, moved, cancelled, expired or delivered
+ * (timer.h). Each decision is one compare-and-swap (CAS) of the timer's deadline and state, which
+ * also compares the generation. So a decision about one timer can never change a later timer of the
+ * slot, and no decision has to be undone.
  *
  * A cancel is final because delivering an event and cancelling its timer change the same two words:
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
