@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See console.h. Tested by tests/tools/test_help_and_version.py. */
+/*
+ * Reads options, prints help and errors, and colours text, in the same way for all tools
+ * (console.h). Tested by tests/tools/test_help_and_version.py.
+ */
 #define _GNU_SOURCE
 #include "console.h"
 
@@ -36,7 +39,10 @@ bool console_answer(const char *word)
 	return true;
 }
 
-/* The usage is the help's first line, with the lines behind it that stand under it. */
+/*
+ * Prints the usage before the reason. The usage is the first line of the help, and the lines after
+ * it that are indented to continue it.
+ */
 enum status misused(const char *reason, const char *word)
 {
 	static const char margin[] = "       ";
@@ -50,7 +56,10 @@ enum status misused(const char *reason, const char *word)
 	return WRONG_USE;
 }
 
-/* Returns how many words the option takes, or 0 if there is none such, or its value is wrong. */
+/*
+ * Reads the option words[0], whose value may be words[1]. Returns how many of these words belong to
+ * it, or 0 if there is no such option or its value is not valid.
+ */
 static int read_option(struct console_option *options, unsigned count, char **words)
 {
 	char *value = strchr(words[0], '=');

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See when.h. Tested by the tests of the tools that use it. */
+/*
+ * Reads and prints points in time and delays, in the same way for all tools (when.h). The tests of
+ * these tools also test this file.
+ */
 #define _GNU_SOURCE
 #include "when.h"
 
@@ -19,8 +22,9 @@ static bool is_digit(char character)
 }
 
 /*
- * In integers, so that no digit of a date is rounded. Moves *text behind the number; if it is too
- * long, only to its last digits.
+ * Reads a decimal number of units of `unit_ns` nanoseconds, and moves *text behind the number. It
+ * uses integers, so that no digit of a date is rounded. Returns false if the number is too large,
+ * or if there is none.
  */
 static bool read_decimal(const char **text, uint64_t unit_ns, uint64_t *ret_ns)
 {
@@ -61,7 +65,10 @@ static bool read_delay(const char *text, uint64_t *ret_ns)
 	return false;
 }
 
-/* "Z" or an offset such as "+01:00". A date without one would mean another time on each machine. */
+/*
+ * Reads the time zone at the end of a date: "Z", or an offset such as "+01:00". There must be one,
+ * because a date without a zone would mean another time on each machine.
+ */
 static bool read_zone(const char *text, int64_t *ret_seconds)
 {
 	unsigned hours = 0, minutes = 0;
@@ -89,7 +96,7 @@ static bool read_date(const char *text, uint64_t *ret_ns)
 		return false;
 	day = date.tm_mday;
 	seconds = timegm(&date) - zone_seconds;
-	/* timegm() makes 31 February a day of March */
+	/* timegm() turns 31 February into a day of March, so compare the day. */
 	if (date.tm_mday != day || (uint64_t)seconds >= LATEST_NS / NS_PER_S)
 		return false;
 	*ret_ns = (uint64_t)seconds * NS_PER_S + ns;

@@ -79,7 +79,7 @@ long sysconf(int name)
 			must(call, wanted, #name);                                                 \
 	}
 
-/* Makes a call for BATCH timers at once, from timer i on. */
+/* Makes one call for BATCH timers, those from index i on. */
 #define BATCHES(name, call)                                                                        \
 	static void name(void)                                                                     \
 	{                                                                                          \
@@ -156,7 +156,10 @@ __attribute__((noinline)) static int inline_stop(struct timerhub_timeout *timeou
 	return timerhub_timeout_stop(loop, timeout);
 }
 
-/* An iteration of a server that has received a message: the idle timeout moves. */
+/*
+ * What a server does for each message that it receives: it moves the idle timeout of the
+ * connection.
+ */
 __attribute__((noinline)) static int inline_message(struct timerhub_timeout *timeout)
 {
 	int result = timerhub_timeout_set(loop, timeout, 120 * SECOND_NS);

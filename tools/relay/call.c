@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls a Redis function of a queue on one of the queue's servers, and prints errors. */
+/*
+ * Calls a Redis function of a queue on one of the queue's servers, and prints why a call has failed
+ * or was refused.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -21,7 +24,7 @@ struct reason {
 
 /* ---- what went wrong ---- */
 
-/* of a server or a connection */
+/* Errors of a server or of the connection to it, in words. */
 static const struct reason failures[] = {
 	{ -EACCES, "the server wants another user or password" },
 	{ -EBADMSG, "a key of the queue holds something else" },
@@ -40,7 +43,7 @@ static const struct reason failures[] = {
 	{ -ETIMEDOUT, "the server did not answer in time; it may have made the change" },
 };
 
-/* of a queue's function */
+/* Errors by which a Redis function of a queue refuses a request, in words. */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
 	{ -EEXIST, "the task exists, or the queue was created with other servers" },
@@ -105,7 +108,10 @@ static enum status refuse(const struct call *call, const char *what, int error)
 	return REFUSED;
 }
 
-/* The reply has the setting's name, and its two bounds if there is such a setting. */
+/*
+ * Prints why a setting was refused. The reply has the setting's name, and if there is such a
+ * setting, its two bounds.
+ */
 static enum status refuse_setting(const struct call *call, const char *what,
                                   const struct reply *reply)
 {
@@ -156,7 +162,7 @@ enum status open_call(struct call *call, const char *queue)
 		call->addresses[call->shards].slot = call->keys.slot;
 		call->shards++;
 	}
-	/* without the address, which may have a password */
+	/* Do not print the address, because it may have a password. */
 	if (result < 0)
 		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
 		               NULL);
@@ -217,7 +223,11 @@ static int find_queue(struct call *call)
 	return result;
 }
 
-/* -EEXIST: the queue has another number of servers, or this server another index. */
+/*
+ * Checks that the server is the one that the queue expects at this place of the list. Returns
+ * -EEXIST if the queue has another number of servers, or if this server has another index among
+ * them.
+ */
 static int check_servers(struct call *call)
 {
 	char state[KEYS_NAME_BYTES];
@@ -229,7 +239,10 @@ static int check_servers(struct call *call)
 	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
-	/* nil: no queue, or a relay has made it again */
+	/*
+	 * If there is no queue, or a relay has just created it again, the reply has nil here, and
+	 * there is nothing to compare.
+	 */
 	if (reply_type(reply_at(reply, 0)) == REPLY_TEXT &&
 	    (reply_integer(reply_at(reply, 0)) != call->shards ||
 	     reply_integer(reply_at(reply, 1)) != call->shard))
@@ -311,7 +324,11 @@ enum status change(struct call *call, const char *what, const char *function, co
 	add_words(call, words);
 	if (data)
 		bytes_word(bytes, data, len);
-	/* Nothing fences the tool's only command, so a holder like another does no harm. */
+	/*
+	 * Every caller has a name, its holder, by which its earlier commands can be made
+	 * ineffective (fenced). The tool sends only one command and fences nothing, so it does no
+	 * harm if two tools have the same holder.
+	 */
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	(void)snprintf(holder, sizeof(holder), "0-%016" PRIx64, random);
 	bytes_number(bytes, call->until_us);
@@ -320,7 +337,10 @@ enum status change(struct call *call, const char *what, const char *function, co
 	return ask(call, what, NULL);
 }
 
-/* The command may still be on its way, so wait until it has no effect any more. */
+/*
+ * Waits until `until_ns`, because the connection was lost and the command may still be on its way.
+ * After that it has no effect any more. Returns -ETIMEDOUT.
+ */
 static int give_up(struct call *call)
 {
 	for (;;) {

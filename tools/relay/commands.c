@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of timerhub-relay that call one function of timerhub-relay(5) on one server. */
+/*
+ * The commands of timerhub-relay that need one server at a time. Most call one of the Redis
+ * functions that timerhub-relay(5) describes.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,8 +18,9 @@
 #define COUNT_MAX 1000u
 
 /*
- * Convert WHEN to the form of the Redis functions, rounded up so that no task is early. *ret_flags:
- * "a" if the time counts from 1970, or "".
+ * Converts the argument WHEN to microseconds, as the Redis functions want it. It is rounded up, so
+ * that no task is early. *ret_flags becomes "a" if the time counts from 1970, and "" if it is a
+ * delay. Returns false if WHEN is not valid.
  */
 static bool read_when(const char *text, char when[32], const char **ret_flags)
 {
@@ -115,7 +119,7 @@ enum status do_done(struct call *call, char **words)
 	return status;
 }
 
-/* Reads the COUNT behind the queue's name, if there is one. */
+/* Reads the argument COUNT, which may follow the queue's name. Without it the count is 20. */
 static enum status read_count(char **words, const char **ret_count)
 {
 	uint64_t count;
@@ -177,7 +181,10 @@ enum status do_load(struct call *call, char **words)
 
 /* ---- check ---- */
 
-/* Adds to the numbers of tasks put back, and of entries and records removed. */
+/*
+ * Repairs the queue's keys on one server. Adds how many tasks were put back to *restored, and how
+ * many entries and records were removed to *removed.
+ */
 static int repair_server(struct call *call, uint64_t *restored, uint64_t *removed)
 {
 	char stage[8] = "task", cursor[64] = "0";
@@ -229,7 +236,10 @@ static enum status repair(struct call *call, const char *queue)
 	return GOOD;
 }
 
-/* The library's advice to run a relay, which ends the text, lacks the queue's name. */
+/*
+ * Prints a fault that the library has found. If its text ends with the advice to run a relay, the
+ * queue's name, which the library leaves out, is added.
+ */
 static void print_fault(const char *fault, const char *queue)
 {
 	const size_t len = strlen(fault);

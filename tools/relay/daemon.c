@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `run`: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. */
+/*
+ * The command run: a daemon that moves the due tasks of its queues into their streams. It opens
+ * each queue with TIMERHUB_RELAY_SERVE, reports what goes wrong, and ends at a signal.
+ */
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,10 +24,16 @@
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 /* How often the daemon tries again to serve a queue that a server has refused. */
 #define AGAIN_US (5 * US_PER_S)
-/* How often it asks whether a server evicts keys, which may be set while it runs. */
+/*
+ * How often the daemon asks whether a server evicts keys when its memory is full. An operator may
+ * change that while the daemon runs.
+ */
 #define ASK_POLICY_US (60 * US_PER_S)
 
-/* sd_notify(3) without libsystemd, and without blocking on a manager that does not read */
+/*
+ * Does what sd_notify(3) does, but without libsystemd. It does not block if the service manager
+ * reads nothing.
+ */
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -54,7 +63,7 @@ static uint64_t watchdog_us(void)
 	return us > 0 && us < HOUR_US ? us : HOUR_US;
 }
 
-/* Returns the signal's number, or 0 if none came within `us`. */
+/* Waits for a signal. Returns its number, or 0 if none has arrived within `us` microseconds. */
 static int wait_for_signal(const sigset_t *signals, uint64_t us)
 {
 	struct timespec timeout = {
@@ -77,8 +86,9 @@ struct served {
 };
 
 /*
- * Errors that can end without a user's help count as one, so a server that is lost, then refuses
- * calls and then loads its data makes one line.
+ * Tells whether an error of a server has to be printed, if `trouble` was printed last. Errors that
+ * can end without a user's help count as one. So a server that is first lost, then refuses calls,
+ * and then loads its data makes one line.
  */
 static bool is_news(int trouble, int error)
 {
@@ -101,7 +111,10 @@ static void tell(void *arg, uint32_t shard, int error)
 	              error < 0 && !error_reply_is_final(error) ? "; tries again" : "");
 }
 
-/* Whether tell() has printed `error`, or with 0 any error. */
+/*
+ * Tells whether tell() has printed `error` for a server of the queue. If `error` is 0, any error
+ * counts.
+ */
 static bool was_told(const struct served *served, int error)
 {
 	for (uint32_t i = 0; i < served->call.shards; i++)
@@ -118,8 +131,9 @@ static void tell_open(const struct served *served, const char *words, const char
 }
 
 /*
- * Tries until the servers answer. 1: a signal came first. Prints the first error that is no
- * server's, such as a lack of descriptors, and a final error, which it returns.
+ * Opens a queue, and tries again until its servers answer. Returns 0, or 1 if a signal came first,
+ * or an error that no further try can end. tell() prints errors of the servers. This function
+ * prints the first other error, such as a lack of descriptors, and the error that it returns.
  */
 static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
@@ -149,8 +163,9 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 }
 
 /*
- * Waits for an answer of each relay's threads, which answer also while their server does not, and
- * tries once more to serve what was refused. Returns whether a queue is still refused.
+ * Waits until all threads of the relays have answered, which shows that they still work. They
+ * answer even while their servers do not. Also tries once more to serve queues that a server has
+ * refused. Returns whether any queue is still refused.
  */
 static bool look_after(struct served *queues, int count, const struct timerhub_relay_config *config)
 {
@@ -170,7 +185,10 @@ static bool look_after(struct served *queues, int count, const struct timerhub_r
 	return is_refused;
 }
 
-/* A server that evicts keys when its memory is full loses tasks, and nobody else would say so. */
+/*
+ * Prints a warning if a server evicts keys when its memory is full, because it loses tasks then,
+ * and nobody else would say so.
+ */
 static void tell_of_eviction(struct served *served)
 {
 	struct timerhub_relay_report report;
@@ -214,7 +232,10 @@ static enum status open_and_serve(struct served *queues, int count)
 		.horizon_ns = options.horizon_ms * NS_PER_MS,
 		.grace_ns = options.grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options.batch,
-		/* short, or a lost server would delay WATCHDOG=1 */
+		/*
+		 * The timeout is short, because a server that is lost would otherwise delay
+		 * WATCHDOG=1.
+		 */
 		.timeout_ns = TRY_NS,
 	};
 	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;
@@ -227,7 +248,7 @@ static enum status open_and_serve(struct served *queues, int count)
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	/* A queue that a server refuses harms no other. */
+	/* Go on with the other queues if a server refuses one. */
 	for (int i = 0; i < count && result != 1; i++) {
 		result = open_queue(&queues[i], &config, &signals);
 		opened += result == 0;

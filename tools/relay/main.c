@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-relay has a daemon that serves queues of delayed tasks in Redis, and commands that print
- * and change a queue. Tested by tests/relay/tool_test.py.
+ * The program timerhub-relay. It has a daemon that serves queues of delayed tasks in Redis, and
+ * commands that print and change a queue. Tested by tests/relay/tool_test.py.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ const char console_help[] =
 
 /* ---- commands ---- */
 
-/* The servers to which the tool sends a command. */
+/* Says to which of a queue's servers a command is sent. */
 enum where {
 	BY_ID, /* that of the task's id */
 	EACH,
@@ -53,12 +53,15 @@ enum where {
 
 static const struct command {
 	const char *name;
-	/* arguments, with the queue */
+	/* The least and the greatest number of arguments, the queue included. */
 	int words_min, words_max;
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words);
-	/* without `run`: the Redis function that gets the words behind the queue, and its keys */
+	/*
+	 * If `run` is NULL: the Redis function that is called with the arguments behind the queue,
+	 * and the keys that it uses.
+	 */
 	const char *function, *keys;
 	bool is_change;
 	void (*print)(const struct reply *reply);
@@ -86,7 +89,10 @@ static const struct command {
 	{ "load", 0, 1, EACH, NEEDS_NOTHING, .run = do_load },
 };
 
-/* With --metrics, stat asks all servers before it prints the first line. */
+/*
+ * Takes the place of the command stat with --metrics, because all servers must be asked before the
+ * first line is printed.
+ */
 static const struct command metrics_command = {
 	"stat", 1, 1, OWN, NEEDS_QUEUE, .run = do_metrics,
 };
@@ -113,7 +119,10 @@ static enum status run_at(const struct command *command, struct call *call, uint
 	return (command->run ? command->run(call, words) : run_function(command, call, words));
 }
 
-/* With --json, several servers make one array. */
+/*
+ * Sends the command to each server of the queue. With --json, the results of several servers become
+ * one array.
+ */
 static enum status run_at_each(const struct command *command, struct call *call, char **words)
 {
 	bool json = options.json, several = call->shards > 1;
@@ -173,7 +182,10 @@ static struct console_option known[] = {
 };
 enum { KNOWN = sizeof(known) / sizeof(known[0]) };
 
-/* Every user of the machine can see a command line. */
+/*
+ * Tells whether a list of addresses has a password. A password is refused on the command line,
+ * because every user of the machine can see that.
+ */
 static bool has_password(const char *redis)
 {
 	const char *text = redis;
@@ -187,7 +199,10 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The list in a file; if there is none, prints why and returns NULL. */
+/*
+ * Returns the list of addresses in the file that "@PATH" names. If it cannot be read, prints why
+ * and returns NULL.
+ */
 static const char *read_file(const char *redis)
 {
 	static char *text;
@@ -202,7 +217,7 @@ static const char *read_file(const char *redis)
 	return NULL;
 }
 
-/* Whether no option is given that another command needs. */
+/* Checks that no option was given that belongs to another command. */
 static enum status check_options(const char *command)
 {
 	char words[64];
@@ -244,7 +259,10 @@ static enum status run_with(const struct command *command, char **words, int cou
 		return misused("wrong number of arguments for", command->name);
 	}
 	status = open_call(&call, count > 0 ? words[0] : "any");
-	/* In a cluster the functions are loaded where a queue is. */
+	/*
+	 * In a cluster the functions are loaded only where a queue is, so `load` needs the queue's
+	 * name.
+	 */
 	for (uint32_t i = 0; status == GOOD && count == 0 && i < call.shards; i++)
 		if (call.addresses[i].cluster)
 			status = misused("a cluster has the functions where a queue is: load QUEUE",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the replies to the command stat as OpenMetrics text. It asks all servers before it prints,
- * since a metric family may appear only once.
+ * Prints what the command stat has found out about a queue as OpenMetrics text, for Prometheus. All
+ * servers are asked before the first line is printed, because the lines of one metric must stand
+ * together.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@
 #include "tool.h"
 
 #define LABELS_BYTES 128
-/* a program chooses its relay's name; a relay whose labels do not fit is left out */
+/*
+ * The room for the labels of a relay's sample. A program chooses the name of its relay, and a relay
+ * whose labels do not fit is left out.
+ */
 #define RELAY_LABELS_BYTES 512
 
 struct number {
@@ -62,7 +66,10 @@ static const struct metrics_family lateness_family = {
 
 struct told {
 	uint32_t count;
-	/* NULL: the server has not answered, so it has no number but that it is not up */
+	/*
+	 * The reply of each server, or NULL if it has not answered. Then the only thing printed of
+	 * it is that it is not up.
+	 */
 	struct reply *replies[KEYS_SHARDS_MAX];
 	char labels[KEYS_SHARDS_MAX][LABELS_BYTES];
 };
@@ -121,7 +128,7 @@ static void add_all_relays(struct text *text, const struct metrics_family *famil
 		add_relays(text, family, index, told->replies[i], told->labels[i]);
 }
 
-/* Returns the length of the whole text, even if the buffer is shorter. */
+/* Writes the text into the buffer as far as it fits. Returns the length of the whole text. */
 static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 {
 	struct text text = { .buffer = buffer, .bytes = bytes };
@@ -171,7 +178,10 @@ static enum status ask_server(struct call *call, uint32_t server, const char *qu
 	return ask_stat(call, server, queue, &told->replies[server]);
 }
 
-/* A server that fails hides none of the others, or the alarm for it would vanish with them. */
+/*
+ * Prints what has been found out about all servers, even if one of them has failed. Otherwise the
+ * alarm for that server would vanish together with the numbers.
+ */
 enum status do_metrics(struct call *call, char **words)
 {
 	struct told told = { .count = call->shards };

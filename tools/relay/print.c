@@ -7,7 +7,7 @@
 
 #include "tool.h"
 
-/* The one with --json, or the other. */
+/* Prints `json` with the option --json, and `text` without. */
 static void put(const char *json, const char *text)
 {
 	(void)fputs(options.json ? json : text, stdout);
@@ -40,7 +40,10 @@ static void print_value(const struct reply *reply)
 		print_text(reply_text(reply), reply_len(reply));
 }
 
-/* Print the time of a field `due` or `put` as text. False if it is another field, or no time. */
+/*
+ * Prints a field as a date if it is a time: `due` or `put`. Returns false, and prints nothing, if
+ * it is another field or has no time.
+ */
 static bool print_time(const char *name, const struct reply *value)
 {
 	const bool is_due = strcmp(name, "due") == 0;
@@ -71,7 +74,7 @@ void print_stat(const struct reply *reply)
 			put(", ", "");
 		print_string(name);
 		put(": ", " ");
-		/* numbers are texts of digits */
+		/* In the reply, numbers are strings of digits. JSON wants them without quotes. */
 		if (options.json && *value && value[strspn(value, "0123456789")] == '\0')
 			(void)printf("%s", value);
 		else
@@ -81,7 +84,7 @@ void print_stat(const struct reply *reply)
 	put("}\n", "");
 }
 
-/* A column or field. As text, the first of a line has no name. */
+/* Prints one value of a row. Without --json, the first value of a line has no name. */
 static void print_field(const char *name, const struct reply *value, bool first)
 {
 	if (!options.json && print_time(name, value))

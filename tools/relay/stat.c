@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the reply of a queue's function stat, in which names and values follow a result. */
+/*
+ * Calls the Redis function stat, which says how a queue is doing, and reads its reply. The reply
+ * has a result, and then names and values in turn.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions and types that are common to the files of timerhub-relay. */
+/*
+ * What the files of the tool timerhub-relay share: its options, a call to a server of a queue, and
+ * the functions that carry out commands.
+ */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
@@ -45,12 +48,16 @@ struct call {
 	uint64_t until_ns;     /* that time or later, on CLOCK_MONOTONIC; 0: no change */
 };
 
-/* NEEDS_QUEUE: the keys and the functions */
+/*
+ * What must be on a server before a command can be sent there: the keys of the queue, the Redis
+ * functions of this version, or both (NEEDS_QUEUE).
+ */
 enum needs { NEEDS_NOTHING, NEEDS_KEYS, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
 /*
- * A function that returns another status than GOOD has printed why: `what`, the server, the error.
- * open_call() connects to nothing, and wants close_call() even if it fails.
+ * Prepare a call, but do not connect yet. close_call() must follow, even if this fails. All
+ * functions here that return an enum status have printed the error if it is not GOOD: `what`, the
+ * server, and the reason.
  */
 enum status open_call(struct call *call, const char *queue);
 int connect_call(struct call *call, uint32_t shard);
@@ -58,32 +65,41 @@ int connect_call(struct call *call, uint32_t shard);
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/* A list of words for the functions below. */
+/* A list of strings for the functions below, which ends with NULL. */
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Encodes the call of a Redis function with these words as arguments. */
+/*
+ * Encodes a call of a Redis function. `keys` names the keys that it uses, and `words` are its
+ * arguments.
+ */
 void begin(struct call *call, const char *function, const char *keys, const char *const *words);
 
-/* Encodes another command. */
+/* Encodes a command that is not a call of a function. */
 void begin_plain(struct call *call, const char *const *words);
 
-/* Asks for Redis's time, and sets until_us and until_ns. */
+/*
+ * Asks the server for its time, and sets until_us and until_ns, after which the change to come has
+ * no effect any more.
+ */
 int ask_time(struct call *call);
 
 /*
- * Calls a Redis function that changes a task, with the words, the data unless it is NULL, and what
- * lets the change have no effect after until_us.
+ * Calls a Redis function that changes a task. Its arguments are `words`, and `data` unless that is
+ * NULL. Further arguments make sure that the change has no effect after call->until_us.
  */
 enum status change(struct call *call, const char *what, const char *function, const char *keys,
                    const char *const *words, const char *data, size_t len);
 
-/* Send the encoded call. REFUSED: by the queue. The caller frees the reply if GOOD. */
+/*
+ * Sends the encoded call and waits for the reply. Returns GOOD, and then the caller must free the
+ * reply; or REFUSED if the queue has refused the request; or FAILED.
+ */
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
-/* Without `print`: say_done(). */
+/* Sends the encoded call and prints the reply by `print`, or if that is NULL, by say_done(). */
 enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply));
 
-/* For a command that prints nothing itself: with --json, a result of 0. */
+/* Ends a command that prints nothing itself. With --json, it prints a result of 0. */
 enum status say_done(void);
 
 void tell_error(const struct call *call, const char *what, int error, const char *words);
@@ -114,27 +130,36 @@ enum status do_check(struct call *call, char **words);
 
 #define STAT_KEYS "due task ready dead past state seats seen"
 
-/* Encodes the call of the function. */
+/* Encodes the call of the Redis function stat. */
 void begin_stat(struct call *call);
 
-/* Connects to a server and calls the function, as reach() and ask_reply() do. */
+/*
+ * Connects to a server and calls stat. The results and the reply are as for reach() and
+ * ask_reply().
+ */
 enum status ask_stat(struct call *call, uint32_t shard, const char *queue,
                      struct reply **ret_reply);
 
-/* Returns the value of this name, or NULL. */
+/* Returns the value that the reply of stat has for a name, or NULL if it has none. */
 const char *stat_value(const struct reply *reply, const char *name);
 
-/* Reads the pair at *at, which is 0 for the first, and moves *at. False behind the last pair. */
+/*
+ * Reads a name and its value from the reply of stat, and moves *at to the next pair. *at must be 0
+ * for the first. Returns false if there are no more.
+ */
 bool stat_next(const struct reply *reply, size_t *at, const char **ret_name,
                const char **ret_value);
 
-/* A relay's last message, which is the value of "relay:NAME". */
+/* The numbers in the value of "relay:NAME", which are from the last message of that relay. */
 enum { RELAY_RANK, RELAY_SENT_US, RELAY_LOOKS, RELAY_BELLS, RELAY_NUMBERS };
 
-/* Returns the relay's name if the pair is one of a relay, else NULL. */
+/*
+ * Returns the relay's name and its numbers if the name of the pair is "relay:NAME". Otherwise
+ * returns NULL.
+ */
 const char *stat_relay(const char *name, const char *value, uint64_t ret_numbers[RELAY_NUMBERS]);
 
-/* Adds a pair to a histogram of lateness if it is one of its buckets. */
+/* If the pair is a bucket of the histogram of lateness, adds its count to `buckets`. */
 void stat_add_late(const char *name, const char *value, uint64_t *buckets, unsigned count);
 
 /* ---- wait_until_empty.c, metrics.c: all servers ---- */
@@ -146,15 +171,17 @@ enum status do_metrics(struct call *call, char **words);
 
 void print_text(const char *text, size_t len);
 
-/* The same to the zero byte. With --json these are strings with their quotes. */
+/*
+ * Prints a string up to its zero byte. With --json, both functions print a JSON string in quotes.
+ */
 void print_string(const char *text);
 
-/* The replies of these functions. */
+/* Print the reply of the Redis function of this name. */
 void print_peek(const struct reply *reply);
 void print_list(const struct reply *reply);
 void print_stat(const struct reply *reply);
 
-/* The entries of a stream. */
+/* Prints entries of a Redis stream, as XRANGE returns them. */
 void print_entries(const struct reply *reply);
 
 #endif

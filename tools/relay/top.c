@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The command top: readings of queues, each with one call of timerhub_stat on each server. */
+/*
+ * The command top, which shows how queues are doing, again and again. For each reading it calls the
+ * Redis function timerhub_stat on each server of each queue.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +23,7 @@ enum field { NOW, WAITING, READY, TAKEN, LAG, PARKED, PROMOTED, LEASES_OVER, FIE
 static const char *const field_names[FIELDS] = { "now", "waiting", "ready",    "taken",
 	                                         "lag", "parked",  "promoted", "leases_over" };
 
-/* added up over the queue's servers */
+/* What one reading of a queue has found, added up over the queue's servers. */
 struct reading {
 	uint64_t fields[FIELDS];
 	uint64_t late[TIMERHUB_LATENESS_BUCKETS];
@@ -30,7 +33,10 @@ struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	/* of the two readings; they also have what the relays sent with their last polls */
+	/*
+	 * The replies of the servers at this reading and at the last one. They also have what each
+	 * relay said when it last polled.
+	 */
 	struct reply *replies[KEYS_SHARDS_MAX], *earlier[KEYS_SHARDS_MAX];
 };
 
@@ -72,8 +78,8 @@ static enum status read_server(struct watched *watched, uint32_t shard)
 }
 
 /*
- * Both readings are of the servers that answer now. One that was away, and comes back, counts from
- * now on.
+ * Reads a queue. `now` and `before` have the sums of those servers only that have answered now. If
+ * a server was away and has come back, its earlier numbers are taken to be those of now.
  */
 static enum status read_queue(struct watched *watched)
 {
@@ -93,7 +99,10 @@ static enum status read_queue(struct watched *watched)
 
 /* ---- what follows from two readings ---- */
 
-/* The counter of a queue that was deleted began again at 0. */
+/*
+ * Returns by how much a counter has grown. If it has fallen, the queue was deleted and created
+ * again, and its counters began at 0.
+ */
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -108,7 +117,10 @@ static double per_second(const struct watched *watched, enum field field)
 	                                                 : 0;
 }
 
-/* The lateness that `thousandths` / 1000 of the tasks since the previous reading did not exceed. */
+/*
+ * Returns how late `thousandths` / 1000 of the tasks were at most, of those that became due since
+ * the last reading.
+ */
 static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 {
 	uint64_t total = 0, passed = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `drain`, for users who are about to stop the last worker. */
+/*
+ * The command drain, which waits until a queue has no tasks. It is for users who are about to stop
+ * the last worker.
+ */
 #include <stdlib.h>
 #include <time.h>
 
@@ -7,7 +10,10 @@
 
 #define INTERVAL_NS 250000000
 
-/* A server that fails is named once and left out from then on; its status is kept. */
+/*
+ * Counts the tasks of a queue on all its servers. If a server fails, the error is printed once, its
+ * status is kept in `servers`, and it is not asked again.
+ */
 static enum status count_tasks(struct call *call, const char *queue, enum status *servers,
                                uint64_t *ret_tasks)
 {

@@ -20,7 +20,10 @@ bool tool_read_task(const char *text, struct named_task *ret_task)
 	return console_number(text, &ret_task->id);
 }
 
-/* Says why a change was refused. What the database is to blame for has another exit status. */
+/*
+ * Prints why a change was refused. If the database has failed, and not the user, the exit status is
+ * another one.
+ */
 static enum status refused(const char *task, int error)
 {
 	static const struct {
@@ -41,7 +44,10 @@ static enum status refused(const char *task, int error)
 	return tool_complain(task, error);
 }
 
-/* Opens the store of a file, which only put may make. */
+/*
+ * Opens the store in the file `path`. If there is no such file, it is created only if `make` is
+ * true, which only the command put asks for.
+ */
 static int open_store(struct timerhub_store **ret_store, const char *path, bool make)
 {
 	struct timerhub_store_config config = { .size = sizeof(config), .queue = options.queue };
@@ -93,7 +99,10 @@ enum status tool_put(char **arguments)
 	return put(arguments[0], &what);
 }
 
-/* Makes one change of a task that the user has named. */
+/*
+ * Makes one change of the task that the user has named in arguments[1], in the database
+ * arguments[0].
+ */
 static enum status change(char **arguments, struct timerhub_store_change *what)
 {
 	struct timerhub_store *store;
@@ -119,7 +128,10 @@ enum status tool_cancel(char **arguments)
 	return change(arguments, &what);
 }
 
-/* A revive has no time: the task becomes due now. */
+/*
+ * Carries out the commands move and revive. A revive has no time among its arguments: the task
+ * becomes due now.
+ */
 enum status tool_move(char **arguments)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_MOVE };

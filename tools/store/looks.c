@@ -17,14 +17,14 @@
 
 /* ---- the connection ---- */
 
-/* A query of a database. */
+/* An open database with a prepared query, for a command that only reads. */
 struct look {
 	const char *path;
 	sqlite3 *db;
 	sqlite3_stmt *statement;
 };
 
-/* Says what SQLite has against the file. */
+/* Prints why SQLite cannot read the file. */
 static enum status look_complain(const struct look *look)
 {
 	int error = sqlite3_errcode(look->db);
@@ -39,7 +39,10 @@ static void look_close(struct look *look)
 	(void)sqlite3_close(look->db);
 }
 
-/* Prepares a query in place of the last one, and binds its first text, for which NULL means any. */
+/*
+ * Prepares a query in place of the last one, and binds `text` to its first parameter. Where the
+ * queries here compare a queue with NULL, they find the tasks of all queues.
+ */
 static enum status look_ask(struct look *look, const char *sql, const char *text)
 {
 	(void)sqlite3_finalize(look->statement);
@@ -50,7 +53,10 @@ static enum status look_ask(struct look *look, const char *sql, const char *text
 	return GOOD;
 }
 
-/* Steps to the next row. *ret_status says what is wrong if there is none for another reason. */
+/*
+ * Goes to the next row of the query. Returns false if there is none. If that is because of an
+ * error, the error is printed, and *ret_status is no longer GOOD.
+ */
 static bool look_next(struct look *look, enum status *ret_status)
 {
 	int rc = sqlite3_step(look->statement);
@@ -60,7 +66,9 @@ static bool look_next(struct look *look, enum status *ret_status)
 	return rc == SQLITE_ROW;
 }
 
-/* Opens a database that has the tables of a store, and prepares a query. */
+/*
+ * Opens a database for reading and prepares a query. The database must have the tables of a store.
+ */
 static enum status look_open(struct look *look, const char *path, const char *sql, const char *text)
 {
 	enum status status = GOOD;
@@ -87,7 +95,10 @@ static enum status look_open(struct look *look, const char *path, const char *sq
 
 /* ---- output ---- */
 
-/* Prints text: in JSON with quotes; else with \xHH for what would not be one word. */
+/*
+ * Prints a string. In JSON it has quotes. Otherwise each byte that would not be part of one word is
+ * printed as \xHH.
+ */
 static void print_text(const unsigned char *text, bool json)
 {
 	if (json)
@@ -102,7 +113,10 @@ static void print_text(const unsigned char *text, bool json)
 		(void)putchar('"');
 }
 
-/* Prints a column as text, if it says something: its name and its value. */
+/*
+ * Prints the name and the value of a column for people to read, but nothing for a value that says
+ * nothing. Behind the last column it ends the line.
+ */
 static void print_column(sqlite3_stmt *row, int column)
 {
 	const char *name = sqlite3_column_name(row, column);
@@ -143,7 +157,7 @@ static void print_json_row(sqlite3_stmt *row, bool first)
 	(void)printf("}");
 }
 
-/* Prints all rows of a query. */
+/* Prints all rows of a query, as lines or as a JSON array. */
 static enum status print_rows(struct look *look, bool json)
 {
 	enum status status = GOOD;
@@ -241,7 +255,7 @@ static void print_stat(sqlite3_stmt *row)
 	}
 }
 
-/* Prints one family of OpenMetrics: the tasks by queue and state. */
+/* Prints the number of tasks in each queue and state as OpenMetrics text. */
 static enum status print_metrics(struct look *look)
 {
 	static const struct metrics_family family = {
@@ -298,7 +312,10 @@ enum status tool_stat(char **arguments)
 
 /* ---- check ---- */
 
-/* Each query finds tasks that break what the library relies on. */
+/*
+ * What must be true of every database of a store. Each query finds the tasks, or other rows, for
+ * which it is not.
+ */
 static const struct invariant {
 	const char *what;
 	const char *sql;
@@ -323,7 +340,10 @@ static const struct invariant {
 	  " WHERE id > (SELECT seq FROM sqlite_sequence WHERE name = 'timerhub_tasks')" },
 };
 
-/* Prints up to ten faults of one kind. Returns how many. */
+/*
+ * Prints up to ten rows that the query has found, each as a fault of the kind `what`. Returns how
+ * many.
+ */
 static unsigned find_faults(struct look *look, const char *what, enum status *ret_status)
 {
 	unsigned found = 0;

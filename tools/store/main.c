@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* timerhub-store: see its manual page. Tested by tests/store/tool_test.py. */
+/*
+ * The program timerhub-store, by which users list and change the tasks in a store's database. The
+ * manual page is man/timerhub-store.1. Tested by tests/store/tool_test.py.
+ */
 #include <stdio.h>
 #include <string.h>
 

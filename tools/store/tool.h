@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of timerhub-store share. */
+/*
+ * What the files of the tool timerhub-store share: its options, and the functions that carry out
+ * its commands.
+ */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
@@ -17,21 +20,21 @@ extern struct options {
 	bool json, metrics, replace;
 } options;
 
-/* Prints what the tool was about, and the text of an errno. */
+/* Prints `what` (a file or a task) and the text of an errno. Returns FAILED. */
 enum status tool_complain(const char *what, int error);
 
-/* Prints what the tool was about, and why it was refused. */
+/* Prints `what` (a file or a task) and why the request was refused. Returns REFUSED. */
 enum status tool_refuse(const char *what, const char *why);
 
 /* ---- changes.c: commands that change a task, by the library ---- */
 
-/* In each command, the argument after the last is NULL. */
+/* Each of these functions carries out a command. A NULL follows the last argument. */
 
 enum status tool_put(char **arguments);
 enum status tool_cancel(char **arguments);
 enum status tool_move(char **arguments);
 
-/* A task as the user names it: by its id, or as =KEY. */
+/* A task as the user has named it on the command line: by its id, or by its key as =KEY. */
 struct named_task {
 	uint64_t id;
 	const char *key; /* NULL: by its id */
