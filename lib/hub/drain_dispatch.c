@@ -22,8 +22,8 @@
 
 /*
  * Delivers the event of a handle. Returns false if the timer has no event any more. If *ret_ended
- * is true, the timer has ended, and the caller must free its slot. It is always inlined, which
- * saves 12 instructions an event.
+ * is true, the timer has ended, and the caller must free its slot. The function is always inlined,
+ * which saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -237,9 +237,8 @@ struct dispatching {
 };
 
 /*
- * A dispatch of an observable hub or loop. The thread shows what it is doing on the counter board,
- * which timerhub-top(1) reads. It reads the clock after each callback, to find out how long that
- * took.
+ * A dispatch by a thread that shows what it is doing on the counter board, which timerhub-top(1)
+ * reads. The thread reads the clock after each callback, to find out how long the callback took.
  */
 struct watching {
 	struct dispatching dispatching;
@@ -250,7 +249,7 @@ struct watching {
 /*
  * Takes the next event, but does not call its callback. Returns false if there is none. This
  * function, dispatching_call() and dispatching_run() are always inlined, so that the compiler makes
- * one version of them without any of the code for observable hubs.
+ * a second version of them without the code that shows timerhub-top(1) what the thread is doing.
  */
 static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
                                                                    struct timerhub_event *event)
@@ -348,8 +347,8 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 {
 	callbacks_leave(dispatching->callback);
 	/*
-	 * If a callback has forked, the child must not touch the eventfd, because it shares it with
-	 * the parent.
+	 * If a callback has forked, the child must not touch the eventfd, because parent and child
+	 * share it.
 	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
@@ -426,8 +425,8 @@ static void suspended_resume(struct suspended *suspended)
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Dispatches a queue of an observable hub or loop inside a callback of another dispatch. `cell` is
- * the record in which the thread shows what it is doing.
+ * Dispatches a queue inside a callback of another dispatch. `cell` is the record on the counter
+ * board in which the thread shows what it is doing.
  */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
@@ -463,7 +462,10 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	return cell;
 }
 
-/* Dispatches a queue of an observable hub or loop, and lets other threads see what it does. */
+/*
+ * Dispatches a queue, and shows on the counter board, which timerhub-top(1) reads, what the calling
+ * thread is doing.
+ */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
 {

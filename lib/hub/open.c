@@ -93,7 +93,8 @@ static int hub_open_owner(struct timerhub *hub)
 }
 
 /*
- * Frees a hub, whose owner thread must have ended. It also frees one whose open has failed halfway.
+ * Frees a hub, whose owner thread must have ended. It also frees a hub whose open has failed
+ * halfway.
  */
 static void hub_free(struct timerhub *hub)
 {
@@ -147,8 +148,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
 		/*
-		 * Relaxed, because board_announce() comes after it and makes it visible to readers
-		 * of the board.
+		 * Relaxed, because board_announce() comes after this store and makes it visible to
+		 * readers of the board.
 		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
 		board_announce(hub->board, true);
@@ -208,9 +209,9 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * Make the eventfd of a manual hub unreadable before it is closed. The program may
-		 * have it in an epoll instance. If a forked child has a copy of it, closing it does
-		 * not remove it from there, and a readable one would wake the program again and
+		 * Make the eventfd of a manual hub unreadable before it is closed. If a forked
+		 * child has a copy of the eventfd, closing it here does not remove it from the
+		 * program's epoll instance. A readable one would then wake the program again and
 		 * again.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
@@ -252,9 +253,9 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds the number of events that wait in queues, and for how long nobody has taken any. The latter
- * is known only for an observable hub, because only there do dispatches record when they take
- * events.
+ * Adds the number of events that wait in queues, and for how long nobody has taken any. That time
+ * is known only if the hub was opened with TIMERHUB_OBSERVABLE, because only then do dispatches
+ * record when they take events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {

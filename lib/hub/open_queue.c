@@ -22,8 +22,9 @@
 
 /*
  * Shows a new queue on the counter board. Each index of a queue has one set of counters there, and
- * a new queue goes on counting where earlier queues with the same index have stopped. Its outbox is
- * empty, so the number of events that were put into it is set to the number that were taken.
+ * a new queue goes on counting where earlier queues with the same index have stopped. The new
+ * queue's outbox is empty, so the number of events that were put into it is set to the number that
+ * were taken.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
@@ -98,25 +99,26 @@ static void queue_free(struct timerhub_queue *queue)
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of it,
-	 * closing it does not remove it from the program's epoll instance, and a readable one would
-	 * wake the program again and again.
+	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of the
+	 * eventfd, closing it here does not remove it from the program's epoll instance. A readable
+	 * one would then wake the program again and again.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
 	/*
-	 * This is 1 already, unless the open has failed or this is a forked child. In both cases
-	 * nobody waits on the queue, so relaxed is enough.
+	 * `closing` is 1 already, unless the open has failed or this is a forked child. In both
+	 * cases nobody waits on the queue, so relaxed is enough.
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
 /*
- * Threads show in cells what they are doing; this cell belongs to no thread. A new queue refers to
- * it, so that every thread that dispatches the queue for the first time searches for its own.
+ * A cell is a record in which a thread shows what it is doing. This cell belongs to no thread. A
+ * new queue refers to it, so that each thread searches for its own cell when it dispatches the
+ * queue for the first time.
  */
 static struct board_cell nobodys_cell;
 
@@ -249,7 +251,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed, because hub_wait_pass() makes it visible to the owner. */
+		/* Relaxed, because hub_wait_pass() makes this store visible to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
@@ -294,8 +296,8 @@ void hub_close_queues(struct timerhub *hub)
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		/*
-		 * In a forked child it can be QUEUE_GONE, if another thread was closing the queue
-		 * at the fork.
+		 * In a forked child, `queue` can be QUEUE_GONE, if another thread was closing the
+		 * queue at the fork.
 		 */
 		if (!queue || queue == QUEUE_GONE)
 			continue;

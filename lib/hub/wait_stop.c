@@ -20,8 +20,8 @@
  * Returns true if the queue is being closed. A waiter must return then, even if there are events.
  *
  * Relaxed is enough. Setting `closing` is followed by a change of the futex word. A waiter that has
- * loaded the new word sees `closing` too. One that has loaded the old word does not block, because
- * futex_wait() compares it.
+ * loaded the new word sees `closing` too. A waiter that has loaded the old word does not block,
+ * because futex_wait() compares the word.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {

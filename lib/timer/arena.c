@@ -200,8 +200,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
 	/*
-	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because it is
-	 * only shown.
+	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because the
+	 * number is only shown.
 	 */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
@@ -213,8 +213,9 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether a stack of free slots ends here. `slot` is what the stack's top or a slot's link
- * has named, and a CAS has confirmed it. So anything but a slot or SLOT_NONE is a bug.
+ * Tells whether a stack of free slots ends here. `slot` was read from the stack's top or from a
+ * slot's link, and a CAS has confirmed that it was up to date. So a value that is neither a slot
+ * nor SLOT_NONE is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {

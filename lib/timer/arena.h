@@ -16,8 +16,8 @@
 #include "timer/timer.h"
 
 /*
- * A part of a hub's slots, which the threads on some of the CPUs prefer: a stack of those that are
- * free again, and a range of those that were never used.
+ * A part of a hub's slots, which the threads on some of the CPUs prefer. It has a stack of the
+ * slots that are free again, and a range of the slots that were never used.
  */
 struct arena_shard {
 	/*
@@ -63,8 +63,8 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
  * Takes `count` slots at once, linked into a list, and returns the first; arena_next() finds the
- * others. If fewer than `count` are free, it returns SLOT_NONE. It may then have taken *ret_taken
- * slots for a moment and put them back.
+ * others. Returns SLOT_NONE if fewer than `count` are free. *ret_taken then says how many slots it
+ * has taken for a moment and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -81,8 +81,9 @@ uint32_t arena_next(const struct arena *arena, uint32_t slot);
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step;
- * or, if that has many already, to the shards to which they belong, in one step for each shard.
+ * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step. If
+ * that stack has many slots already, they go to the shards to which they belong, in one step for
+ * each shard.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 

@@ -195,8 +195,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts the periods that are due at `now_ns`, from the one at `deadline_ns` on. As that one must
- * be due, the count is at least 1. It saturates at 2^64 - 1.
+ * Counts how many periods of a timer are due at `now_ns`. The first of them is the one at
+ * `deadline_ns`, so the count is at least 1. It saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {

@@ -103,8 +103,8 @@ static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 
 /*
  * Loads the deadline and the state of a timer one after the other, so they may not belong together.
- * The state is loaded first, so that a record that the caller reads afterwards is at least as new
- * as the state.
+ * The state is loaded first, so that what the caller reads of the timer afterwards is at least as
+ * new as the state.
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
@@ -120,8 +120,8 @@ static inline struct pair timer_guess(const struct timer *timer)
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
  *
- * If the owner calls this, the two were even in the slot at the same moment. The state can only
- * change and change back with the owner's help.
+ * If the owner calls this, the two were even in the slot at the same moment, because a state that
+ * has changed never comes back without the owner's help.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -212,8 +212,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
  * schedule entry for the timer is early enough. Returns false, and changes nothing, if the deadline
  * would be earlier, or the timer is not armed, or the owner still has to read it.
  *
- * It returns no more than that, because timerhub_rearm_many() moves several timers at once to
- * overlap their cache misses, and needs the registers.
+ * The result is only a bool, because timerhub_rearm_many() moves several timers at once to overlap
+ * their cache misses, and needs the registers.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
