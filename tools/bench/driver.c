@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opens the timer service that a measurement is about, and runs the threads of the workload
+ * (driver.h).
+ */
 #include "driver.h"
 
 #include <errno.h>

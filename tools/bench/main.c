@@ -63,7 +63,10 @@ void meter_stop(const struct meter *meter, uint64_t ops)
 	       (double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - meter->cpu_ns) / (double)ops);
 }
 
-/* Makes a folder, which must not be in memory, where a sync costs nothing. */
+/*
+ * Makes a folder for durable tasks. It must not be in memory, because a sync would cost nothing
+ * there.
+ */
 static void folder_make(void)
 {
 	static char path[512];
@@ -101,7 +104,11 @@ static void list(const struct workload *workload, uint32_t timers, unsigned thre
 			             subjects[i]->name);
 }
 
-/* EACH_CPU: 1, 2, 4 ... and two less than the CPUs, which leaves one to owner and consumer each. */
+/*
+ * Lists the numbers of threads with which a workload is measured. EACH_CPU stands for 1, 2, 4 and
+ * so on, and two fewer than there are CPUs, which leaves one CPU each to the owner and the
+ * consumer.
+ */
 static void list_threads(const struct workload *workload, uint32_t timers)
 {
 	unsigned most = cpus_count() > 4 ? cpus_count() - 2 : 2;

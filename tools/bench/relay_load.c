@@ -46,7 +46,10 @@ static void must(int result, const char *call)
 	exit(1);
 }
 
-/* Relaxed: the threads only share out numbers by it. */
+/*
+ * Returns the next number that no other thread has got. Relaxed is enough, because nothing else
+ * depends on the order.
+ */
 static unsigned take_number(void)
 {
 	return atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);

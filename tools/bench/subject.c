@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of the subjects, and what they share. See subject.h. */
+/*
+ * A subject is a timer service that the benchmark measures (subject.h). This file has the list of
+ * all subjects, and the functions that they share.
+ */
 #include "subject.h"
 
 #include <errno.h>

@@ -92,7 +92,10 @@ static void sqlite_open(const struct subject_setup *setup)
 	commit = prepare("COMMIT");
 }
 
-/* At the end, what was not committed together with as many others as wanted is lost. */
+/*
+ * Puts a task, and commits when `together` tasks were put. Tasks that are not committed at the end
+ * of the measurement are lost.
+ */
 static int sqlite_arm(uint32_t timer, uint64_t delay_ns)
 {
 	uint64_t due_ns = clock_read_ns(CLOCK_REALTIME) + delay_ns;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A workload measures a subject. main.c lists the workloads, and runs them. */
+/*
+ * A workload is a kind of work, by which the benchmark measures a subject, that is, a timer
+ * service. main.c lists the workloads, and runs them.
+ */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
 
 #include "subject.h"
 
-/* What is measured, in a process of its own. */
+/* One measurement, which is made in a process of its own. */
 struct run {
 	const struct subject *subject;
 	uint32_t timers;

@@ -31,7 +31,10 @@
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)
 #define BUSY_LAG 64
-/* the room beyond the callers' own; if callers outrun the owner so far, they wait */
+/*
+ * How many timers may be live beyond those of the callers. If callers outrun the owner by so many,
+ * they wait.
+ */
 #define BUSY_LIVE_MAX 8000000
 
 struct caller {
@@ -75,7 +78,10 @@ static void caller_arm(unsigned member)
 	}
 }
 
-/* Works on a copy, because two states in a cache line would slow both callers down. */
+/*
+ * The body of a caller's thread. It works on a copy of its state, because two states in one cache
+ * line would slow both callers down.
+ */
 static void caller_run(unsigned member)
 {
 	struct caller mine = callers[member];
@@ -120,7 +126,10 @@ static void callers_open(const struct run *run)
 	driver_settle();
 }
 
-/* The only caller of a loop is the thread that has opened it. Returns when the callers began. */
+/*
+ * Runs the callers, and returns when they began. A loop has only one caller, the thread that has
+ * opened it.
+ */
 static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 {
 	uint64_t start_ns = clock_monotonic_ns();

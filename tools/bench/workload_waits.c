@@ -50,7 +50,7 @@ static void waits_report(void)
 static uint64_t *deadlines_ns;
 static uint32_t early, timers;
 
-/* Only one thread makes callbacks. */
+/* Records how late a timer is. No atomics are needed, because only one thread makes callbacks. */
 static void late_record(uint32_t timer)
 {
 	uint64_t now = clock_monotonic_ns(), deadline_ns = deadlines_ns[timer];
