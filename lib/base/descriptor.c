@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements descriptor.h. Tests: tests/service/test_descriptors.c, tests/store, tests/relay. */
+/*
+ * Closes the descriptors with the numbers 0, 1 and 2 that the library was given and must not use
+ * (descriptor.h). Tested by tests/service/test_descriptors.c, tests/store and tests/relay.
+ */
 #define _GNU_SOURCE
 #include "base/descriptor.h"
 

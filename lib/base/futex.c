@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls futex(2). syscall(2) is not a cancellation point, so neither are these, but it changes
- * errno, which a signal handler must leave as it was.
+ * Calls futex(2) by syscall(2), which is not a cancellation point. syscall(2) changes errno, so
+ * each function here restores it: a signal handler, which may call these functions, must leave
+ * errno as it was.
  */
 #include "base/futex.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements whole_read.h. Tested by tests/relay/servers_test.py and tests/store. */
+/*
+ * Reads a small file to its end, also if read(2) returns it in parts (whole_read.h). Tested by
+ * tests/relay/servers_test.py and tests/store.
+ */
 #include "base/whole_read.h"
 
 #include <errno.h>

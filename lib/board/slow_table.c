@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts slow callbacks in a table that has an entry for each function (slow_table.h). This file
+ * has how a thread adds to an entry, how a full table gives an entry to another function, and how
+ * the table is read.
+ */
 #include "board/slow_table.h"
 
 #include <stddef.h>

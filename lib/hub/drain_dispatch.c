@@ -22,8 +22,8 @@
 
 /*
  * Delivers the event of a handle. Returns false if the timer has no event any more. If *ret_ended
- * is true, the timer has ended, and the caller must free its slot. It is always inlined, which
- * saves 12 instructions an event.
+ * is true, the timer has ended, and the caller must free its slot. The function is always inlined,
+ * which saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -123,8 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes some handles from the outbox, and stores the events of those that can be delivered behind
- * the *count events that are in `events` already. Returns false if the outbox was empty.
+ * Takes up to CONSUME_BATCH timer handles from the outbox, and appends their events to `events`,
+ * which has *count events already. A handle has no event if its timer was cancelled or re-armed
+ * meanwhile. Returns false if the outbox was empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -164,9 +165,9 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the eventfd, because it shares it with the parent. This
-	 * check is needed where the kernel cannot zero a page in a child; elsewhere the zeroed page
-	 * would prevent it too.
+	 * A forked child must not clear the eventfd, because parent and child share it. Usually
+	 * notifier_clear() does nothing in a child, because the kernel zeroes its buffers there
+	 * (MADV_WIPEONFORK). This check is for kernels that cannot do that.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -236,9 +237,8 @@ struct dispatching {
 };
 
 /*
- * A dispatch of an observable hub or loop. The thread shows what it is doing on the counter board,
- * which timerhub-top(1) reads. It reads the clock after each callback, to find out how long that
- * took.
+ * A dispatch by a thread that shows what it is doing on the counter board, which timerhub-top(1)
+ * reads. The thread reads the clock after each callback, to find out how long the callback took.
  */
 struct watching {
 	struct dispatching dispatching;
@@ -249,7 +249,7 @@ struct watching {
 /*
  * Takes the next event, but does not call its callback. Returns false if there is none. This
  * function, dispatching_call() and dispatching_run() are always inlined, so that the compiler makes
- * one version of them without any of the code for observable hubs.
+ * a second version of them without the code that shows timerhub-top(1) what the thread is doing.
  */
 static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
                                                                    struct timerhub_event *event)
@@ -292,7 +292,8 @@ static __attribute__((noinline, cold)) void queue_count_slow(const struct timerh
 
 /*
  * Takes the next event and calls its callback. Returns false if there is no event. `watching` is
- * NULL if neither hub nor loop is observable.
+ * NULL unless the hub or the loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can
+ * show what this thread is doing.
  */
 static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
                                                                    struct watching *watching)
@@ -346,16 +347,17 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 {
 	callbacks_leave(dispatching->callback);
 	/*
-	 * If a callback has forked, the child must not touch the eventfd, because it shares it with
-	 * the parent.
+	 * If a callback has forked, the child must not touch the eventfd, because parent and child
+	 * share it.
 	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
 /*
- * Dispatches a queue and returns how many events it took. `watching` is NULL if neither hub nor
- * loop is observable.
+ * Dispatches a queue and returns how many events it took. `watching` is NULL unless the hub or the
+ * loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can show what this thread is
+ * doing.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
@@ -389,8 +391,8 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 }
 
 /*
- * Ends a dispatch of an observable hub or loop. Like dispatching_end(), it also runs after an
- * exception.
+ * Ends a dispatch that shows on the counter board what its thread is doing, so that timerhub-top(1)
+ * can read it there. Like dispatching_end(), it also runs if a callback throws an exception.
  */
 static void watching_end(struct watching *watching)
 {
@@ -423,8 +425,8 @@ static void suspended_resume(struct suspended *suspended)
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Dispatches a queue of an observable hub or loop inside a callback of another dispatch. `cell` is
- * the record in which the thread shows what it is doing.
+ * Dispatches a queue inside a callback of another dispatch. `cell` is the record on the counter
+ * board in which the thread shows what it is doing.
  */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
@@ -438,12 +440,12 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Finds the calling thread's cell, the record on the counter board in which it shows what it is
- * doing, or takes a free one. Returns NULL if none is free.
+ * Returns the calling thread's cell, the record on the counter board in which the thread shows what
+ * it is doing. A thread without a cell takes one. Returns NULL if none can be taken.
  *
- * The queue remembers the cell, so that the next dispatch need not search for it. When another
- * thread dispatches the queue, the remembered cell stays, unless that thread has just taken a cell
- * of its own: then it may be the successor of a thread that has ended.
+ * The queue remembers a cell, so that its usual consumer need not search. The remembered cell is
+ * replaced if it belongs to nobody. It is also replaced if the calling thread had no cell before,
+ * because such a thread may be the successor of a consumer that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)
@@ -460,14 +462,19 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	return cell;
 }
 
-/* Dispatches a queue of an observable hub or loop, and lets other threads see what it does. */
+/*
+ * Dispatches a queue, and shows on the counter board, which timerhub-top(1) reads, what the calling
+ * thread is doing.
+ */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
 {
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed, because a cell has this thread's clock only if this thread has stored it there.
+	 * Relaxed is enough. The check below finds out whether the cell belongs to this thread: if
+	 * so, its `clock` is the id of the thread's CPU clock, which no other thread stores in a
+	 * cell.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;
@@ -510,8 +517,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
 	/*
-	 * If callbacks ran in a forked child, the call returns their number too, because they were
-	 * called.
+	 * If a callback has forked, and this is the child, the call still returns how many
+	 * callbacks were called.
 	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

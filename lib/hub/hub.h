@@ -19,7 +19,10 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* A page of memory that is all zero in a forked child; see fork_check.h. */
+/*
+ * A page of memory that is all zero in a forked child, so that a call which runs on in the child
+ * does no harm to the parent (fork_check.h).
+ */
 struct hub_living {
 	uint32_t is_opener; /* 1 in the process that opened the hub, 0 in a child */
 	uint32_t capacity;  /* number of slots; 0 in a child, so that no handle is valid there */
@@ -60,9 +63,9 @@ static inline bool hub_alive(const struct timerhub *hub)
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancels a timer and frees its slot. The slot number in the handle must be valid. Only a timer of
- * the queue with index `queue` is cancelled, unless that is TIMER_ANY_QUEUE. Returns 0, or -ENOENT
- * if there is no such timer.
+ * Cancels a timer and frees its slot. The slot number in the handle must be valid. If `queue` is
+ * not TIMER_ANY_QUEUE, the timer is cancelled only if its queue has this index. Returns 0, or
+ * -ENOENT if there is no such timer.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
@@ -86,9 +89,10 @@ int queue_check(const struct timerhub_queue *queue, const void *events, unsigned
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a forked child. If a signal handler forks inside a call, the
- * child leaves the call by this function. Until then it cannot have harmed the parent, because the
- * page `living` is zero in the child.
+ * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
+ * signal handler can fork in the middle of a call. Until then the child does no harm to the parent:
+ * the buffers with which a call writes to eventfds are in the page `living`, which the kernel
+ * zeroes in a child.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -93,7 +93,8 @@ static int hub_open_owner(struct timerhub *hub)
 }
 
 /*
- * Frees a hub, whose owner thread must have ended. It also frees one whose open has failed halfway.
+ * Frees a hub, whose owner thread must have ended. It also frees a hub whose open has failed
+ * halfway.
  */
 static void hub_free(struct timerhub *hub)
 {
@@ -147,8 +148,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
 		/*
-		 * Relaxed, because board_announce() comes after it and makes it visible to readers
-		 * of the board.
+		 * Relaxed, because board_announce() comes after this store and makes it visible to
+		 * readers of the board.
 		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
 		board_announce(hub->board, true);
@@ -186,8 +187,9 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR. A signal can interrupt fallocate(), and on Linux 6.1 the end of an
-	 * earlier io_uring can do so too.
+	 * Try again after EINTR. A signal can interrupt fallocate(). On Linux 6.1 the kernel can
+	 * also interrupt it because it is still tearing down an io_uring instance that this thread
+	 * has closed before.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -207,9 +209,9 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * Make the eventfd of a manual hub unreadable before it is closed. The program may
-		 * have it in an epoll instance. If a forked child has a copy of it, closing it does
-		 * not remove it from there, and a readable one would wake the program again and
+		 * Make the eventfd of a manual hub unreadable before it is closed. If a forked
+		 * child has a copy of the eventfd, closing it here does not remove it from the
+		 * program's epoll instance. A readable one would then wake the program again and
 		 * again.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
@@ -251,9 +253,9 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds the number of events that wait in queues, and for how long nobody has taken any. The latter
- * is known only for an observable hub, because only there do dispatches record when they take
- * events.
+ * Adds the number of events that wait in queues, and for how long nobody has taken any. That time
+ * is known only if the hub was opened with TIMERHUB_OBSERVABLE, because only then do dispatches
+ * record when they take events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -323,8 +325,10 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that were taken for calls which failed then. It is read after the
-	 * slots were counted, so it can include later calls, and even exceed the count.
+	 * `untaken` counts the slots that timerhub_arm_many() has taken and put back, because too
+	 * few were free. They are part of arena.taken, but no timer was armed in them. `untaken` is
+	 * read later than arena.taken, so it can even be the larger number if a call of another
+	 * thread fails in between.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;

@@ -22,8 +22,9 @@
 
 /*
  * Shows a new queue on the counter board. Each index of a queue has one set of counters there, and
- * a new queue goes on counting where earlier queues with the same index have stopped. Its outbox is
- * empty, so the number of events that were put into it is set to the number that were taken.
+ * a new queue goes on counting where earlier queues with the same index have stopped. The new
+ * queue's outbox is empty, so the number of events that were put into it is set to the number that
+ * were taken.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
@@ -31,9 +32,10 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * This adds the difference, because a plain store could lose what the owner counts at the
-	 * same time. The owner counts for this index now only if the program has armed a timer on
-	 * the earlier queue while it closed that queue, which it must not do.
+	 * Add a difference to `put` instead of storing the new value, because a store could undo
+	 * what the owner adds at the same time. The owner adds to this queue's `put` now only if
+	 * the program has armed a timer on an earlier queue with the same index while it closed
+	 * that queue, which is forbidden.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -57,13 +59,13 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
 		/*
-		 * Relaxed, because a thread can use the queue only after it got the pointer from
-		 * the opener, and then it sees this too.
+		 * Relaxed, because other threads use the queue only after they have got its pointer
+		 * from this thread, and then they see this store too.
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * [index] Acquire: this sees the counters as the index's last queue has left them.
-		 * [queue] Release: an owner that finds the queue sees all that was written to it.
+		 * [index] This thread now sees the final counters of the last queue with index i.
+		 * [queue] An owner that finds the queue here sees all that was written to it.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -89,30 +91,34 @@ static atomic_u32 graves_dug;
  */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed, because this only chooses an element of `graves`. */
+	/*
+	 * Choose the element of `graves` that is to hold the struct of this closed queue. Relaxed
+	 * is enough, because nobody relies on the number to see other memory.
+	 */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of it,
-	 * closing it does not remove it from the program's epoll instance, and a readable one would
-	 * wake the program again and again.
+	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of the
+	 * eventfd, closing it here does not remove it from the program's epoll instance. A readable
+	 * one would then wake the program again and again.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
 	/*
-	 * This is 1 already, unless the open has failed or this is a forked child. In both cases
-	 * nobody waits on the queue, so relaxed is enough.
+	 * `closing` is 1 already, unless the open has failed or this is a forked child. In both
+	 * cases nobody waits on the queue, so relaxed is enough.
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
 /*
- * Threads show in cells what they are doing; this cell belongs to no thread. A new queue refers to
- * it, so that every thread that dispatches the queue for the first time searches for its own.
+ * A cell is a record in which a thread shows what it is doing. This cell belongs to no thread. A
+ * new queue refers to it, so that each thread searches for its own cell when it dispatches the
+ * queue for the first time.
  */
 static struct board_cell nobodys_cell;
 
@@ -216,9 +222,10 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Cancels timers that have expired since queue_drop_timers(). There are some only if the program
- * has armed timers on the queue while it closed the queue, which it must not do. Without this they
- * would keep their slots for ever. If such a timer expires even later, the owner ends it.
+ * Ends the timers whose events were put into the queue after queue_drop_timers() had looked at
+ * their slots. Such timers exist only if the program has armed timers on the queue while it closed
+ * the queue, which is forbidden. Without this call they would occupy their slots for ever. If one
+ * of them expires even later, the hub's owner thread finds the queue gone and ends the timer.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -238,13 +245,13 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	hub = queue->hub;
 	if (hub_alive(hub)) {
 		/*
-		 * Relaxed, because this thread has got the queue from its opener, so it sees what
-		 * that has stored.
+		 * Relaxed is enough. If another thread has opened the queue, this thread has got
+		 * the pointer from it, and so sees what the opener had stored before.
 		 */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed, because hub_wait_pass() makes it visible to the owner. */
+		/* Relaxed, because hub_wait_pass() makes this store visible to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
@@ -289,8 +296,8 @@ void hub_close_queues(struct timerhub *hub)
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		/*
-		 * In a forked child it can be QUEUE_GONE, if another thread was closing the queue
-		 * at the fork.
+		 * In a forked child, `queue` can be QUEUE_GONE, if another thread was closing the
+		 * queue at the fork.
 		 */
 		if (!queue || queue == QUEUE_GONE)
 			continue;

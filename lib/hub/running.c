@@ -9,7 +9,10 @@
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
-/* Returns 0, or a negative errno if the hub is not observable or this is a forked child. */
+/*
+ * Returns 0, or a negative errno if the hub was not opened with TIMERHUB_OBSERVABLE, or if this is
+ * a forked child.
+ */
 static int hub_check_observable(const struct timerhub *hub)
 {
 	if (!hub_alive(hub))

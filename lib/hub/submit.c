@@ -26,8 +26,8 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * The slot must be in the inbox before the check whether the owner must be woken. promise.c
- * explains why no wake-up is lost then.
+ * Push the slot into the inbox first, and check only then whether the owner must be woken.
+ * promise.c explains why no wake-up is lost in this order.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {

@@ -20,8 +20,8 @@
  * Returns true if the queue is being closed. A waiter must return then, even if there are events.
  *
  * Relaxed is enough. Setting `closing` is followed by a change of the futex word. A waiter that has
- * loaded the new word sees `closing` too. One that has loaded the old word does not block, because
- * futex_wait() compares it.
+ * loaded the new word sees `closing` too. A waiter that has loaded the old word does not block,
+ * because futex_wait() compares the word.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {
@@ -45,9 +45,10 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Blocks until there may be an event, or another reason to return. On a stopped queue it blocks
- * only while the owner compacts the queue, and only for a short time: the owner wakes one waiter
- * for each event that it puts back, so nobody would wake the others.
+ * Blocks until there may be an event, or another reason to return. If the queue was stopped, it
+ * does not block, except while the owner compacts the outbox, which looks empty meanwhile. A waiter
+ * then sleeps for 50 us at most: the owner wakes one waiter for each event that it puts back, and
+ * nobody wakes the rest.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements access.h, and timerhub_loop_adopt(), by which another thread, or a forked child, makes
- * a loop its own.
+ * Decides whether the calling thread may use a loop (access.h). timerhub_loop_adopt() is here too.
+ * By this call another thread, or a forked child, makes a loop its own.
  */
 #include "loop/access.h"
 

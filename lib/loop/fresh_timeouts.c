@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements fresh_timeouts.h. For each timeout that is set, one of these is true: it is in the
- * array `fresh`, because it was set by a delay since the loop last read its clock; or it is in the
- * list, because it may be scheduled too late; or it is scheduled no later than its deadline. Tested
- * by tests/unit/test_loop.c.
+ * Keeps the timeouts that a loop has to work on before it blocks (fresh_timeouts.h). A timeout that
+ * is set is in one of three places. It is in the array `fresh` if it was set by a delay since the
+ * loop last read its clock. It is in the list if it may be scheduled too late. Otherwise it is
+ * scheduled no later than its deadline. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements scheduling.h: schedules timeouts, checks those whose schedule entry has come up, and
- * corrects entries before the loop blocks. Tested by tests/unit/test_loop.c.
+ * Schedules the timeouts of a loop, checks those whose schedule entry has come up, and corrects
+ * entries before the loop blocks (scheduling.h). Tested by tests/unit/test_loop.c.
  */
 #include "loop/scheduling.h"
 

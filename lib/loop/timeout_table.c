@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements timeout_table.h. Tested, by the calls of timerhub_loop.h, in tests/unit/test_loop.c.
+ * Gives each timeout of a loop an index in a table, by which the schedule names the timeout
+ * (timeout_table.h). tests/unit/test_loop.c tests the table through the calls of timerhub_loop.h.
  */
 #include "loop/timeout_table.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox has two parts, the lanes (lane.c) and the map (spill_map.c). A slot goes into the lane
- * of its thread's CPU, or into the map if that lane is full or the slot probably waits already.
+ * The inbox carries to the owner the slots of timers that callers have changed (inbox.h). It has
+ * two parts, the lanes (lane.c) and the map (spill_map.c). A slot goes into the lane of its
+ * thread's CPU, or into the map if that lane is full or the slot probably waits already.
  *
  *   producer                                      owner
  *   advance the tail, or find it moved            make a promise, begin a pass

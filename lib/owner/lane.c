@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cell of a lane holds a slot, a flag that says it is filled, and the lap, which counts the
- * rounds through the ring. A producer claims and fills a cell by one compare-and-swap, and the
- * cells are filled in order. So a producer that is stopped never leaves a cell that is claimed but
- * still empty, which the owner could not pass.
+ * A lane is a ring buffer of the inbox (lane.h). A cell of a lane holds a slot, a flag that says
+ * whether the cell is filled, and the lap, which counts the rounds through the ring. A producer,
+ * the thread that pushes a slot, claims and fills a cell by one compare-and-swap, and the cells are
+ * filled in order. So a producer that is stopped never leaves a cell that is claimed but still
+ * empty, which the owner could not pass.
  *
- * The tail tells producers where to look for an empty cell. They move it only once per cache line
- * of cells, and go on from where it is then, because others may have filled many cells meanwhile.
- * The head of inbox.c says why the accesses are seq_cst.
+ * The tail tells producers where to look for an empty cell. They move the tail only once per cache
+ * line of cells, and search on from where it is then, because other producers may have filled many
+ * cells meanwhile. The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/lane.h"
 

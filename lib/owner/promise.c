@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How no wake-up gets lost:
+ * The promise is the time by which the owner will look into its inbox again. A caller that has
+ * changed a timer wakes the owner only if the timer is due earlier than that. No wake-up is lost,
+ * because the accesses have this order:
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A producer sets the bits of its slot from the bottom level to the top, even if some are set
- * already, and the owner takes words from the top down. So a producer that is stopped half-way
- * hides nobody's slot: whoever pushes another slot in the same words sets all three bits too. A bit
- * that is set already need not be set again, because the owner has yet to take its word, and takes
- * those below after that.
+ * The spill map is the part of the inbox that is used when a lane is full. It has a bit for each
+ * slot of the hub, and two levels of summary bits above (spill_map.h).
+ *
+ * A producer, the thread that pushes a slot, sets the slot's bits from the bottom level to the top,
+ * even if some are set already. The owner takes words from the top down. So a producer that is
+ * stopped half-way hides nobody's slot, because whoever pushes another slot in the same words sets
+ * all three bits too. A bit that is set already need not be set again, because the owner has yet to
+ * take its word, and takes the words below after that.
  *
  * The owner stores the pair (the deadline and state of a timer) for each slot that it takes, even
- * if nothing in it changes. That is why a producer that finds its slot's bits still set may rely on
- * them. The producer has changed the pair before it looked at the bits. If the owner had stored the
- * pair first, the producer would have read what it stored, and would then have seen that the bits
- * were taken. The head of inbox.c says why the accesses are seq_cst.
+ * if nothing in the pair changes. That is why a producer that finds its slot's bits still set may
+ * rely on them. The producer has changed the pair before it looked at the bits. If the owner had
+ * stored the pair first, the producer would have read what the owner stored, and would then have
+ * seen that the bits were taken. The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/spill_map.h"
 

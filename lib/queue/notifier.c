@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The notifier tells consumers that their queue has events, by an eventfd and by a futex
+ * (notifier.h).
+ *
  * Writing to the eventfd costs a system call, so the owner does it only if `signalled` is 0, and a
- * consumer that finds the outbox empty sets it to 0 again. No event can get lost between the two:
+ * consumer that finds the outbox empty sets `signalled` to 0 again. No event can get lost between
+ * the two:
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A consumer copies the handles between head and tail, and then moves the head by a
- * compare-and-swap (CAS). Positions only grow, so if the CAS succeeds, no cell that was copied had
- * been filled again. That is why the cells themselves can be loaded with relaxed order.
+ * The outbox is a ring buffer, into which the owner puts the handles of expired timers, and from
+ * which any number of consumers take them (outbox.h). A consumer copies the handles between head
+ * and tail, and then moves the head by a compare-and-swap (CAS). Positions only grow, so if the CAS
+ * succeeds, no cell that was copied had been filled again. That is why the cells themselves can be
+ * loaded with relaxed order.
  *
  * When the outbox is empty, the owner now and then goes back to the beginning of the array, so that
  * an outbox that never holds much stays within a few cache lines.
  *
- * While the owner compacts the outbox, it looks empty. So that no consumer concludes that nothing
- * will come, the owner sets TAIL_COMPACTING before it moves the head; the next outbox_publish()
- * clears it.
+ * While the owner compacts the outbox, that is, removes the handles of timers that were cancelled
+ * or re-armed, the outbox looks empty. So that no consumer concludes that nothing will come, the
+ * owner sets TAIL_COMPACTING before it moves the head. The next outbox_publish() clears it.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
  *         timers' state before.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only queues that have unpublished events are in the list, and all of these are. How many slots
- * the owner may handle before it publishes is tested by tests/unit/test_owner.c.
+ * The publisher lets consumers see events, several at a time, because each signal costs a system
+ * call (publisher.h). Its list has exactly the queues with events that are not published yet.
+ * tests/unit/test_owner.c tests how many slots the owner may handle before it publishes.
  */
 #include "queue/publisher.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cells are a hash table by the thread's number. A cell that was taken once is never free
- * again, so a search may end at the first free cell. When all cells are taken, a thread that needs
- * one asks the kernel which of their threads have ended, and takes over the cell of one that has.
- * If none has ended, nobody asks again for a second, because in a process with more threads than
- * cells each dispatch would ask.
+ * On the counter board of an observable hub, each thread that dispatches has a cell, in which it
+ * says what it is doing (thread_cells.h). The cells are a hash table, by the number of the thread.
+ * A cell that was taken once is never free again, so a search may end at the first free cell. When
+ * all cells are taken, a thread that needs one asks the kernel which of the cells' threads have
+ * ended, and takes over the cell of one that has. If none has ended, nobody asks again for a
+ * second. Otherwise each dispatch would ask in a process that has more threads than cells.
  *
  * It is tested by tests/service/test_running.c.
  *

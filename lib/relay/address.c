@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements address.h: parses and prints addresses of Redis servers. The functions are pure, and
- * are tested by tests/relay/test_parts.c.
- */
+/* Parses and prints addresses of Redis servers (address.h). Tested by tests/relay/test_parts.c. */
 #include "relay/address.h"
 
 #include <errno.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of tasks, for any thread. Each becomes a request to its task's shard, whose reply
- * request.c reads; many are queued together, and then waited for.
+ * The calls that change tasks: put, cancel, move, done, retry and others, for one task or for many.
+ * Any thread may make them. Each change becomes a request, which the thread of the task's server
+ * (its shard) sends, and whose reply request.c reads. A call for many tasks first queues all
+ * requests, and then waits for all replies.
  */
 #include "relay/change.h"
 

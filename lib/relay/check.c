@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements timerhub_relay_check(). The check covers the servers' persistence, the serving relays,
- * and the consistency of the queue's keys.
+ * Implements timerhub_relay_check(), which tells how safe the tasks of a queue are: whether its
+ * servers keep them on disk, whether a relay moves them when they are due, and whether the keys of
+ * the queue agree with each other.
  */
 #include "relay/check.h"
 

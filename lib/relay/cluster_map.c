@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements cluster_map.h. The reply has an array for each range of slots, with the first and the
- * last slot, and then the master and the replicas, each as an array that begins with host and port.
+ * Reads the reply to CLUSTER SLOTS, which says which node of a Redis cluster has which slots
+ * (cluster_map.h). The reply has an array for each range of slots. In it are the first and the last
+ * slot, and then the master and the replicas, each as an array that begins with host and port.
  */
 #include "relay/cluster_map.h"
 

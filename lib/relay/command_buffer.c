@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the buffer of Redis commands (command_buffer.h), which tests/relay/test_parts.c tests.
+ * Writes Redis commands into a buffer that grows (command_buffer.h). Tested by
+ * tests/relay/test_parts.c.
  */
 #include "relay/command_buffer.h"
 

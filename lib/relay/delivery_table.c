@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the table of deliveries (delivery_table.h). The tests of take, done and retry in
- * tests/relay/test_calls.c also test this table.
+ * Keeps the tasks that Redis has delivered to this process, until a caller has taken and answered
+ * them (delivery_table.h). The tests of take, done and retry in tests/relay/test_calls.c also test
+ * this table.
  */
 #include "relay/delivery_table.h"
 

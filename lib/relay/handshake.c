@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the first commands of a new connection (handshake.h), which
- * tests/relay/servers_test.py tests.
+ * Sends the first commands on a new connection: it finds the right server, logs in, and prepares
+ * the queue (handshake.h). Tested by tests/relay/servers_test.py.
  */
 #include "relay/handshake.h"
 

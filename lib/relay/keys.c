@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the names of keys and channels (keys.h), which tests/relay/test_parts.c tests. */
+/*
+ * Makes the names of a queue's keys and channels in Redis (keys.h). Tested by
+ * tests/relay/test_parts.c.
+ */
 #include "relay/keys.h"
 
 #include <errno.h>

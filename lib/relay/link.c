@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the back-off of a connection (link.h). */
+/*
+ * Decides when a lost connection is opened again. The wait gets longer with each failure (link.h).
+ */
 #include "relay/link.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the times of looks (look_timing.h). tests/relay/test_look_timing.c runs a thousand
- * relays in virtual time.
+ * Computes when a relay must next call timerhub_look, which moves due tasks into the stream
+ * (look_timing.h). tests/relay/test_look_timing.c runs a thousand relays in virtual time.
  */
 #include "relay/look_timing.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the mailbox of a shard's thread (mailbox.h), which tests/relay/test_calls.c tests. */
+/*
+ * Carries requests from callers to the thread of a shard, that is, of one server (mailbox.h).
+ * Tested by tests/relay/test_calls.c.
+ */
 #include "relay/mailbox.h"
 
 #include <errno.h>

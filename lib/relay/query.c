@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls about the whole queue, which ask each server in steps: pause, resume and each. Tested by
- * tests/relay/test_calls.c.
+ * The calls about a whole queue: pause, resume and each. They ask each server in several steps,
+ * each of which says where the next one goes on. Tested by tests/relay/test_calls.c.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes a queue, when no other thread uses it, and asks for its servers' counters. */
+/*
+ * Opens and closes a queue, and asks its servers for their counters. A close first makes waiting
+ * takes return. No other thread may be in another call then, nor begin one.
+ */
 #define _GNU_SOURCE
 #include "relay/relay.h"
 

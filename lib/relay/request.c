@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes each kind of request and reads its reply (request.h), on the shard's thread, and with the
- * lock when a reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by
- * wire_test.py, which loses each reply once.
+ * Encodes each kind of request as a Redis command, and reads the reply (request.h). This is done by
+ * the thread of a shard, which has the connections to one server. It holds the relay's lock when a
+ * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by wire_test.py,
+ * which loses each reply once.
  */
 #include "relay/request.h"
 

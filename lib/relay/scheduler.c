@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements scheduler.h. The tests are test_look_timing.c, in virtual time, and test_calls.c and
- * kill_test.py, on a server.
+ * Lets a relay call timerhub_look, which moves due tasks into the stream, at the right times
+ * (scheduler.h). It is tested in virtual time by test_look_timing.c, and on a server by
+ * test_calls.c and kill_test.py.
  */
 #include "relay/scheduler.h"
 

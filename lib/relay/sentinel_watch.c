@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements sentinel_watch.h. While calls are made it asks four times a second, and after two
- * questions the next Sentinel, because one may be cut off from the others together with an old
- * master. At rest nothing can be lost, so it asks once a second, and the same Sentinel for longer;
- * the first call after a rest brings a question at once.
+ * Asks a Sentinel again and again which server is the master (sentinel_watch.h). While calls are
+ * made, it asks four times a second. After two questions it asks the next Sentinel, because one
+ * Sentinel may be cut off from the others together with an old master. While no calls are made,
+ * nothing can be lost, so it asks once a second, and stays with the same Sentinel for longer. The
+ * first call after such a rest makes it ask at once.
  *
  * It does not subscribe to +switch-master, because the Sentinel that leads a failover publishes
- * that only when all replicas follow the new master, seconds after it names that master. Tested by
- * tests/relay/test_parts.c, in virtual time, and by sentinel_test.py.
+ * that message only when all replicas follow the new master. It names the new master seconds
+ * earlier to those who ask. Tested by tests/relay/test_parts.c, in virtual time, and by
+ * sentinel_test.py.
  */
 #include "relay/sentinel_watch.h"
 

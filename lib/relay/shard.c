@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements shard.h. The table `links` says what becomes of each connection, so that flushing,
- * sleeping and reading need not know which it is. Tested in tests/relay by wire_test.py, which
- * injects a fault at each command, and network_test.py.
+ * A shard is one server of a queue, together with the connections that this process has to it
+ * (shard.h). The table `links` says what becomes of each connection, so that the functions that
+ * flush, sleep and read need not know which connection it is. Tested in tests/relay by
+ * wire_test.py, which injects a fault at each command, and by network_test.py.
  */
 #include "relay/shard.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the thread of a shard (shard_thread.h), which is tested in tests/relay by
- * test_calls.c, wire_test.py and kill_test.py.
+ * The thread that has all connections to one server (shard_thread.h). It sends requests, hands out
+ * the replies, and sleeps in between. Tested in tests/relay by test_calls.c, wire_test.py and
+ * kill_test.py.
  */
 #define _GNU_SOURCE
 #include "relay/shard_thread.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Wakes takers, and calls the daemon's callback. Tested by tests/relay/test_calls.c. */
+/*
+ * Wakes callers that wait for a task, and tells the daemon when a server fails or serves again
+ * (shared.h). Tested by tests/relay/test_calls.c.
+ */
 #include "relay/shared.h"
 
 #include "base/bell.h"

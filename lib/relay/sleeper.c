@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the sleep of a shard's thread (sleeper.h). Every test of a call in tests/relay also
- * tests the sleeper.
+ * Lets the thread of a shard sleep until a server, a caller or a deadline wakes it (sleeper.h).
+ * Every test of a call in tests/relay also tests the sleeper.
  */
 #define _GNU_SOURCE
 #include "relay/sleeper.h"

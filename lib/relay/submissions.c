@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements submissions.h. The lists have a lock of their own, because a change can be completed
- * while the relay's lock is held. Tested by tests/relay/test_calls.c.
+ * Keeps the changes that nobody waits for, from timerhub_relay_submit() until the program takes
+ * their results by timerhub_relay_completions() (submissions.h). The lists have a lock of their
+ * own, because a change can be completed while the relay's lock is held. Tested by
+ * tests/relay/test_calls.c.
  */
 #include "relay/submissions.h"
 

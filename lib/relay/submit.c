@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes that nobody waits for. Each is copied, with its request, into one piece of memory. When
- * the request is finished, the shard's thread moves it to the list of completions. Tested by
- * tests/relay/test_calls.c.
+ * Makes changes that nobody waits for: timerhub_relay_submit() and timerhub_relay_completions().
+ * Each change is copied into memory of its own, together with its request. When the request is
+ * finished, the thread of the shard (of the task's server) moves it to the list of completions.
+ * Tested by tests/relay/test_calls.c.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls take, stop and fd, for any thread. The library prefetches (reads in advance) a task for
- * each waiting taker, or one if a caller has the fd.
+ * Implements timerhub_relay_take(), timerhub_relay_stop() and timerhub_relay_fd(), which any thread
+ * may call. The library reads one task in advance for each thread that waits for one, or one task
+ * if the program waits on the descriptor.
  */
 #include <errno.h>
 #include <string.h>

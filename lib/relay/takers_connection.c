@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the takers' connection (takers_connection.h), which is tested in tests/relay by
- * test_calls.c and wire_test.py.
+ * The connection on which a shard reads tasks for callers that wait for one (takers_connection.h).
+ * Tested in tests/relay by test_calls.c and wire_test.py.
  */
 #include "relay/takers_connection.h"
 

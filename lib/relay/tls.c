@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tls.h by OpenSSL and two buffers in memory (BIOs). Each connection has a context of
- * its own, so a renewed certificate is used from the next connection on. Tested by
- * tests/relay/tls_test.py.
+ * Encrypts and decrypts by OpenSSL, between two buffers in memory (BIOs) and without a socket
+ * (tls.h). Each connection has a context of its own, so that a renewed certificate is used from the
+ * next connection on. Tested by tests/relay/tls_test.py.
  */
 #include "relay/tls.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stands for tls.c in a build without OpenSSL. */
+/*
+ * Takes the place of tls.c in a build without OpenSSL. Each attempt to open a connection with TLS
+ * fails with -EOPNOTSUPP.
+ */
 #include <errno.h>
 
 #include "relay/error_reply.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements url_file.h, which tests/relay/servers_test.py tests. */
+/*
+ * Reads the addresses of servers from a file, "@PATH" (url_file.h). Tested by
+ * tests/relay/servers_test.py.
+ */
 #include "relay/url_file.h"
 
 #include <errno.h>

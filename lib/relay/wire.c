@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements wire.h. No other file uses sockets or hiredis. Of hiredis only the parser of replies
- * is used, because its connections raise SIGPIPE. Without TLS the bytes on the socket are those of
- * the buffers; with TLS they go through tls.h.
+ * Sends commands to a Redis server and reads its replies (wire.h). No other file uses sockets or
+ * hiredis. Of hiredis only the parser of replies is used, because hiredis's own connections raise
+ * SIGPIPE. Without TLS the bytes on the socket are those of the buffers. With TLS they go through
+ * tls.h.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two things are true after each call: no entry is earlier than its parent, and the filing of each
- * slot has the index of the slot's entry. The time is part of the entry, so that a comparison
- * touches no other memory.
+ * Keeps schedule entries in a heap, so that the earliest is always at hand (heap.h). Two things are
+ * true after each call: no entry is earlier than its parent, and the filing of each slot has the
+ * index of the slot's entry. The time is part of the entry, so that a comparison touches no other
+ * memory.
  */
 #include "schedule/heap.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After run_sort() the entries from `begin` to `end` are in order, and stay so. A removal does not
- * close the gap, because that would move all entries behind it: it writes SLOT_NONE there, and
- * `begin` moves on over such entries when it reaches them.
+ * Keeps the schedule entries that are due next in a sorted array (run.h). After run_sort() the
+ * entries from `begin` to `end` are in order, and stay so. A removal does not close the gap,
+ * because that would move all entries behind it. It writes SLOT_NONE there instead, and `begin`
+ * moves on over such entries when it reaches them.
  */
 #include "schedule/run.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel makes insertion cheap, and run and heap keep the order to the nanosecond. As long as
- * run or heap has an entry, the earliest timer is there, because everything in the wheel is due
- * after the bucket that these two stand for. A timer that is alone in its bucket needs no sort, and
- * is taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
- * array in virtual time.
+ * A schedule has three parts: a timing wheel, a sorted array (the run) and a heap (schedule.h). The
+ * wheel makes insertion cheap. The run and the heap keep the entries of the wheel's present bucket
+ * in order, to the nanosecond. As long as one of these two has an entry, the earliest timer is
+ * there, because everything in the wheel is due after that bucket. A timer that is alone in its
+ * bucket needs no sort, and is taken straight from the wheel. tests/unit/test_schedule.c compares
+ * the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls that change tasks, and what the changes do in the database. Each change writes by one
- * statement, so by itself it is made whole or not at all. Several changes are made in a savepoint.
- * If a statement finds no row to change, another one asks why.
+ * statement, so it is made as a whole or not at all. Several changes are made as a whole by a
+ * savepoint. If a statement finds no row to change, another statement finds out why.
  */
 #include <limits.h>
 #include <stddef.h>

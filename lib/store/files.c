@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three files of a database, as files. SQLite keeps POSIX locks on the database and the -shm,
- * and the kernel drops all locks that a process has on a file as soon as the process closes any
- * descriptor of it. So this file only calls stat(2) for the database, and never closes a -shm that
- * is in use. SQLite has no locks on the -wal.
+ * Handles the three files of an SQLite database, the database, the -wal and the -shm, without
+ * SQLite: whether they are still there, and who has locked them. SQLite keeps POSIX locks on the
+ * database and the -shm, and the kernel drops all locks that a process has on a file as soon as the
+ * process closes any descriptor of it. So this file only calls stat(2) for the database, and never
+ * closes a -shm that is in use. SQLite has no locks on the -wal.
  *
- * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
+ * SQLite's walformat.html describes the bytes of the -shm: the writer locks byte 120, and readers
+ * lock bytes 123 to 127.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Open and close. No other thread but the store's own uses the store meanwhile. */
+/*
+ * Opens and closes a store. Opening checks the database, opens the store's connections to it, and
+ * starts the store's own thread. Closing first makes waiting takes return, and then ends that
+ * thread.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The statistics. */
+/*
+ * Implements timerhub_store_stats(). It counts the tasks of a queue in the database, in small
+ * steps, and adds what this handle of the store has counted itself.
+ */
 #include "base/bits.h"
 #include "base/cancellation.h"
 #include "store/store.h"

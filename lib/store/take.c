@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes: what they do in the database, and how they wait.
+ * The calls that take tasks: what they do in the database, and how they wait for a task.
  *
  * A due time is a time on the wall clock, which may be set. A lease ends on CLOCK_BOOTTIME, so it
  * is a length of time whatever the wall clock says.
  *
- * A take asks the leader for what is due. If there is nothing, one of the takers that wait becomes
- * the watcher: it sleeps on a descriptor that tells of commits by anybody, of the next due time,
- * and of the end of a lease. When it returns, the next one takes its place.
+ * A take asks the leader, the thread that runs the transactions at the moment, for what is due. If
+ * there is nothing, one of the takers that wait becomes the watcher. It sleeps on a descriptor that
+ * tells of commits by anybody, of the next due time, and of the end of a lease. When the watcher
+ * returns, another taker takes its place.
  *
  * No commit is missed. A writer takes the WAL's write lock, writes frames, of which the last is
  * written just before the commit is visible, and gives the lock back. The watcher reads the inotify

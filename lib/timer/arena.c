@@ -175,10 +175,11 @@ void arena_close(struct arena *arena)
 }
 
 /*
- * Shows timerhub-top how many slots were taken from a stack and how many are on it, unless another
- * thread has stored newer numbers. The newer number is the larger one: the count of takes is in its
- * high bits, and between two takes a stack only grows. The count can wrap, so the sign of the
- * difference decides.
+ * Publishes for timerhub-top how many slots were taken from a stack so far (`takes`), and how many
+ * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits. This word
+ * only grows: a take raises `takes`, and between two takes `depth` only rises. So if the word there
+ * is larger than the new one, it is from a later moment, and it stays. `takes` can wrap, so the
+ * words are compared by the sign of their difference.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -199,8 +200,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
 	/*
-	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because it is
-	 * only shown.
+	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because the
+	 * number is only shown.
 	 */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
@@ -212,8 +213,9 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether a stack of free slots ends here. `slot` is what the stack's top or a slot's link
- * has named, and a CAS has confirmed it. So anything but a slot or SLOT_NONE is a bug.
+ * Tells whether a stack of free slots ends here. `slot` was read from the stack's top or from a
+ * slot's link, and a CAS has confirmed that it was up to date. So a value that is neither a slot
+ * nor SLOT_NONE is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -326,9 +328,11 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack of free slots has so many that another CPU may take some. If the top
- * changes during the call, the link that was read can be any number, and the answer is yes. The
- * link is loaded by an acquire so that the second load of the top comes after it.
+ * Tells whether a stack has so many free slots that another CPU may take some. The link in the top
+ * slot says how many slots are below. If another thread takes the top slot meanwhile, the link can
+ * be any number. So the top is loaded a second time, and if it has changed, the function returns
+ * true: a wrong true does no harm, but a wrong false could let memory grow. The acquire load of the
+ * link keeps the second load of the top behind it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -415,9 +419,10 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS stores what is there already. It fails if the top has changed, and so if
-		 * the link that was read may have been overwritten. Its release keeps the load of
-		 * the link before it.
+		 * This CAS stores the value that is there already. If it fails, the top has
+		 * changed, and the link that stack_depth() has read may have been overwritten. Then
+		 * the loop reads the depth again. The CAS has release order, so that the read of
+		 * the link cannot move behind it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -539,13 +544,12 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 }
 
 /*
- * Takes a slot that was never used: from the home shard, and when that has none left, from one
- * other shard until it has none left either, and so on. Returns SLOT_NONE if it has found none.
+ * Takes a slot that was never used: from the home shard while that has any, then from one other
+ * shard until that is used up too, and so on. Returns SLOT_NONE if it has found none.
  *
- * CPUs share a cache line only when all other slots are used, because each CPU uses up a shard
- * before it goes on to the next. They rarely share a page either, which matters because a CPU
- * fetches neighbouring lines too: if CPUs took the lines in turn, two threads would need 1.1 times
- * as long for a re-arm.
+ * As each CPU uses up one shard before it goes on to the next, CPUs rarely share cache lines or
+ * pages. Pages matter because a CPU fetches neighbouring lines too: if CPUs took the lines in turn,
+ * a re-arm in two threads would take 1.1 times as long.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
@@ -557,8 +561,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
 	/*
-	 * Two tries are enough, because arena_take_last() searches all shards if other CPUs have
-	 * used up the second one too.
+	 * Try two shards at most. If other CPUs have used up both, the caller goes on to
+	 * arena_take_last(), which searches all shards.
 	 */
 	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
@@ -568,8 +572,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no shard has unused slots, `next` gets larger than the mask, so that no later
-		 * call tries.
+		 * If no shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX. Then
+		 * `next` is larger than arena->shard_mask, and later calls skip this loop.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))

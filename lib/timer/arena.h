@@ -16,8 +16,8 @@
 #include "timer/timer.h"
 
 /*
- * A part of a hub's slots, which the threads on some of the CPUs prefer: a stack of those that are
- * free again, and a range of those that were never used.
+ * A part of a hub's slots, which the threads on some of the CPUs prefer. It has a stack of the
+ * slots that are free again, and a range of the slots that were never used.
  */
 struct arena_shard {
 	/*
@@ -63,8 +63,8 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
  * Takes `count` slots at once, linked into a list, and returns the first; arena_next() finds the
- * others. If fewer than `count` are free, it returns SLOT_NONE. It may then have taken *ret_taken
- * slots for a moment and put them back.
+ * others. Returns SLOT_NONE if fewer than `count` are free. *ret_taken then says how many slots it
+ * has taken for a moment and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -75,21 +75,22 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. This CPU's shard keeps it if it has few free slots;
- * otherwise it goes to the shard to which it belongs.
+ * Puts back a slot that nobody uses any more. The slot goes to this CPU's shard if that has few
+ * free slots, and otherwise to the shard to which the slot belongs.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step;
- * or, if that has many already, to the shards to which they belong, in one step for each shard.
+ * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step. If
+ * that stack has many slots already, they go to the shards to which they belong, in one step for
+ * each shard.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /*
  * Returns the first slot from `slot` on in which a timer was ever armed, or SLOT_NONE if there is
- * none. It may be free again. Whoever visits all timers uses it to skip memory that was never
- * touched.
+ * none. That timer may have ended. Whoever visits all timers calls this function to skip memory
+ * that was never touched.
  */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 

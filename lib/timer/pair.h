@@ -88,9 +88,9 @@ enum timer_phase {
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
 /*
- * A copy of a timer's deadline and state. They were loaded one after the other, and another thread
- * may have changed the timer in between. So nobody can rely on the copy before a compare-and-swap
- * that expects it has succeeded.
+ * A copy of a timer's deadline and state. The two are loaded one after the other, and another
+ * thread can change the timer in between, so the copy is only a guess. The guess was right if a
+ * compare-and-swap with this copy as its expected value succeeds.
  */
 struct pair {
 	uint64_t deadline_ns;
@@ -195,8 +195,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts the periods that are due at `now_ns`, from the one at `deadline_ns` on. As that one must
- * be due, the count is at least 1. It saturates at 2^64 - 1.
+ * Counts how many periods of a timer are due at `now_ns`. The first of them is the one at
+ * `deadline_ns`, so the count is at least 1. It saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -256,9 +256,9 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Clear all bits of the last possible time that are lower than the highest bit in which it
-	 * differs from deadline - 1. The result is still greater than deadline - 1, because that
-	 * bit stays set.
+	 * `last`, the latest time allowed, is greater than deadline - 1. So in the highest bit in
+	 * which the two differ, `last` has a 1. Clear all bits of `last` below that 1. The result
+	 * is still greater than deadline - 1, because the 1 stays.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every compare-and-swap (CAS) of a timer's deadline and state also compares the generation. So it
- * can never change a later timer of the slot, and no decision has to be undone.
+ * Decides what happens to a timer when it is armed, moved, cancelled, expired or delivered
+ * (timer.h). Each decision is one compare-and-swap (CAS) of the timer's deadline and state, which
+ * also compares the generation. So a decision about one timer can never change a later timer of the
+ * slot, and no decision has to be undone.
  *
  * A cancel is final because delivering an event and cancelling its timer change the same two words:
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
@@ -85,8 +87,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	struct pair free, armed;
 
 	/*
-	 * Relaxed is enough: arena_take() has acquired, by its label [free], what the slot's last
-	 * user did, and the CAS below fails if these two words are out of date.
+	 * Relaxed is enough. This thread took the slot by arena_take(), so it sees what the slot's
+	 * last user did. If the owner changes these two words meanwhile, the CAS below fails.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -247,9 +249,10 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * The pair is stored even if nothing in it changes. A thread that finds its slot in the
-	 * spill map already, and so does not push it, relies on this store to come after the owner
-	 * has taken the slot's bit. spill_map.c explains it.
+	 * Store the pair (deadline and state) even if nothing in it changes. A thread that has
+	 * changed the timer does not push the slot into the inbox if the slot is still in the
+	 * inbox's spill map, a bitmap of slots. That is safe only because the owner stores the pair
+	 * after it has taken the slot out of the map. spill_map.c says why.
 	 */
 	do {
 		looked = pair_looked_at(pair);
@@ -264,9 +267,10 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 }
 
 /*
- * Notes, by a deadline of "never", that a free slot has no entry in the schedule any more. Nothing
- * is noted if STATE_CLAIMED is set, because the owner is going to read the slot anyway. Returns
- * false if another thread has changed the timer meanwhile.
+ * Sets the deadline of a free slot to "never", which says that the owner's schedule has no entry
+ * for the slot any more. If STATE_CLAIMED is set, nothing changes, because the owner is going to
+ * read the slot anyway. Returns false if another thread has changed the timer since `pair` was
+ * loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -308,9 +312,12 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is due too, the timer must not become PENDING with an
-			 * entry for a later period. A consumer that has read the clock a little
-			 * earlier may arm it for that next period, without telling the owner.
+			 * If the next period is due too, make the timer OVERDUE. Whoever delivers
+			 * an OVERDUE timer tells the owner when the timer is due next. The consumer
+			 * of a PENDING timer does not, because the owner has already scheduled the
+			 * first period after `now_ns`. But a consumer that has read the clock a
+			 * little earlier could arm the timer for a period before that, and the
+			 * timer would expire late.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -336,9 +343,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has got a new timer, timer_instant_ns() may use the slack of the new
-		 * one. That does no harm: either the new timer has taken over the schedule entry,
-		 * so it is due no earlier, or the thread that armed it tells the owner.
+		 * The slot can get a new timer after `pair` was loaded, and then timer_instant_ns()
+		 * uses the new timer's slack. That does no harm. If the new timer has an earlier
+		 * deadline than `pair`, the thread that arms it puts the slot into the inbox, and
+		 * the owner reads the slot again. Otherwise the new timer is due no earlier than
+		 * computed here, because the same slack is added to the same or a later deadline.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -372,9 +381,9 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The deadline and the state in the view were loaded one after the other. If another thread
-	 * has changed the timer in between, the state may still say "expired" while the deadline is
-	 * a new one in the future. Then both are loaded again.
+	 * The state in `before` was loaded first, and its deadline after that. If another thread
+	 * has re-armed the timer in between, the state still says that the timer has expired, but
+	 * the deadline is the new one, which lies in the future. Then load both again.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -76,9 +76,10 @@ enum timer_left {
 };
 
 /*
- * What a decision about a timer returns: its result, and the work that is left. The struct fits
- * into one register. If work is left, the new deadline and state are returned too, in *ret_pair or
- * view->after.
+ * What a function that changes a timer returns: its result, and what the caller has to do next,
+ * such as pushing the timer's slot into the inbox. If there is something to do, the function has
+ * stored the timer's new deadline and state in *ret_pair or view->after. The struct fits into one
+ * register.
  */
 struct timer_outcome {
 	int result;
@@ -102,8 +103,8 @@ static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 
 /*
  * Loads the deadline and the state of a timer one after the other, so they may not belong together.
- * The state is loaded first, so that a record that the caller reads afterwards is at least as new
- * as the state.
+ * The state is loaded first, so that what the caller reads of the timer afterwards is at least as
+ * new as the state.
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
@@ -119,8 +120,8 @@ static inline struct pair timer_guess(const struct timer *timer)
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
  *
- * If the owner calls this, the two were even in the slot at the same moment. The state can only
- * change and change back with the owner's help.
+ * If the owner calls this, the two were even in the slot at the same moment, because a state that
+ * has changed never comes back without the owner's help.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -211,8 +212,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
  * schedule entry for the timer is early enough. Returns false, and changes nothing, if the deadline
  * would be earlier, or the timer is not armed, or the owner still has to read it.
  *
- * It returns no more than that, because timerhub_rearm_many() moves several timers at once to
- * overlap their cache misses, and needs the registers.
+ * The result is only a bool, because timerhub_rearm_many() moves several timers at once to overlap
+ * their cache misses, and needs the registers.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
@@ -362,8 +363,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/*
-	 * Relaxed: only the owner makes timers expire, and it calls this itself, so it sees its own
-	 * store or a newer one.
+	 * Relaxed is enough. Only the owner makes timers expire, and only the owner calls this
+	 * function. So it sees the state that it stored when the timer expired, or the state that
+	 * another thread has stored since.
 	 */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
@@ -371,9 +373,9 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 }
 
 /*
- * Ends an expired timer whose event nobody has taken, because its queue is being closed. Returns
- * false if the timer has been ended or re-armed meanwhile. The slot is enough to name the timer:
- * only the owner makes timers expire, and the owner calls this.
+ * Ends an expired timer whose event nobody has taken, because its queue is closed. Returns false if
+ * the timer has been ended or re-armed meanwhile. Only the owner may call this: it alone makes
+ * timers expire, so the slot cannot have got another expired timer meanwhile.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -414,8 +416,9 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Delivers the event of a timer that is not periodic. A kept timer becomes idle. Any other has
- * ended, and the caller must give its slot back to the arena.
+ * Delivers the event of a one-shot timer. A timer that was armed with TIMERHUB_KEEP becomes idle,
+ * so that it can be re-armed. Any other timer ends, and the caller must give its slot back to the
+ * arena, where threads find free slots for new timers.
  */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
