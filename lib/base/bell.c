@@ -144,9 +144,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store `cleared` only after the eventfd was read. If this thread is stopped between the
-	 * two, another thread finds the old value and reads the eventfd again. Rings in progress do
-	 * not count as cleared, because they may still write to the eventfd.
+	 * Store `cleared` after the eventfd was read. If this thread is stopped between these two
+	 * steps, another thread finds the old value and reads the eventfd again. The mask drops the
+	 * number of unfinished writes, because these may come after the read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -38,20 +38,20 @@ void bell_close(int fd);
  */
 void bell_ring(int fd);
 
-/* Makes the bell unreadable, until the next ring. */
+/* Reads the eventfd, so that it is not readable until the next bell_ring(). */
 void bell_clear(int fd);
 
 /*
- * Ring or clear a bell that a forked child may have inherited. A fork can copy a thread that is
- * just inside these calls. The child finds the memory at `words` zeroed, so that even then it
- * neither writes nor reads the parent's eventfd.
+ * Write to the eventfd (ring) or read it (clear), with the buffers in `words`. If a signal handler
+ * forks in the middle of such a call, the kernel zeroes `words` in the child, so the rest of the
+ * child's call neither writes to the parent's eventfd nor reads it.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 
 /*
- * Counts the rings of a bell that many threads ring. If nobody has rung it since it was last
- * cleared, it is cleared without a system call.
+ * Counts the writes to an eventfd. If there was none since the eventfd was last read,
+ * bell_clear_counted() does not read it again, which saves a system call.
  */
 struct bell_counts {
 	atomic_u64

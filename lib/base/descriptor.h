@@ -28,8 +28,8 @@ struct descriptors_low {
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
 /*
- * Closes the descriptors 0, 1 and 2 that are recorded in `low`. Returns `fd`, or -errno if it is
- * -1.
+ * Closes the descriptors that are recorded in `low`. They were kept open so that `fd`, which was
+ * opened after them, got a number above 2. Returns `fd`, or -errno if `fd` is -1.
  */
 int descriptors_release(const struct descriptors_low *low, int fd);
 

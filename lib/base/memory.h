@@ -22,8 +22,8 @@ struct memory {
 int memory_reserve(struct memory *memory, size_t bytes);
 
 /*
- * Asks the kernel to use huge pages for this memory after all. It does no harm if the kernel
- * refuses.
+ * Asks the kernel to use huge pages for this memory. This overrides the request of memory_reserve()
+ * not to use them. If the kernel refuses, nothing changes.
  */
 void memory_advise_huge(const struct memory *memory);
 

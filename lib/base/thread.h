@@ -32,9 +32,9 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks the signals that thread_held_signals() returns, in the calling thread, until it calls
- * thread_release_signals(). Signals that were blocked before stay blocked, because one of them may
- * be pending, and would be delivered if it were unblocked.
+ * Blocks in the calling thread the signals that thread_held_signals() returns, and stores the
+ * previous mask for thread_release_signals(). Does not unblock other signals that the program has
+ * blocked, because one of them may be pending and would be delivered.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
