@@ -102,9 +102,8 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Reads the first Sentinel of a list like "host:port+host:port", and moves *text behind it, or sets
- * it to NULL after the last one. User, password and TLS options of an address are not applied.
- * Returns 0 or -EINVAL.
+ * Reads the host and port of the first Sentinel in a list like "host:port+host:port", and moves
+ * *text to the next one, or sets *text to NULL if there is none. Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
@@ -121,14 +120,15 @@ int address_first_sentinel(struct address *ret_sentinel, const struct address *a
 int address_read_node(struct address *ret_node, const char **text, const struct address *address);
 
 /*
- * Stores in the address where an error reply MOVED or ASK points, and ignores any other text. The
- * error may name only a port; then the host is that of `from`, the server that sent it.
+ * If `text` is an error reply MOVED or ASK, stores in `address` the host and port to which it
+ * redirects the client. Ignores any other text. If the error names only a port, the host is that of
+ * `from`, the server that sent the error.
  */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
 /*
- * Copies the host and port that the last MOVED or ASK has named to `server`, and forgets them in
- * the address. Returns false if there are none.
+ * Copies to `server` the host and port that address_redirect() has stored in `address`, and clears
+ * them in `address`. Returns false if none are stored.
  */
 bool address_take_redirect(struct address *address, struct address *server);
 

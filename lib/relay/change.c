@@ -113,7 +113,7 @@ static int read_move(const struct timerhub_relay_change *change, struct request 
 	return write_when(request->when, change->when_ns);
 }
 
-/* Makes the request of a done, retry or park, which end the delivery of a task that was taken. */
+/* Makes the request to finish, retry or park (set aside) a task that was taken. */
 static int read_answer(const struct timerhub_relay_change *change, struct request *request)
 {
 	const struct timerhub_relay_task *task = change->task;

@@ -13,7 +13,8 @@ int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
 /*
- * Returns true if `result` of a done, retry or park means that the caller no longer has the task.
+ * Returns true if the request was to finish, retry or park (set aside) a task, and `result` means
+ * that the caller no longer has the task.
  */
 bool change_ends_delivery(const struct request *request, int result);
 

@@ -126,9 +126,9 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 }
 
 /*
- * Lets the next attempt use the next IP address of the host. Returns true if it should be made at
- * once, because a refused connection has cost no time. If the server was silent, the attempt is
- * left to the next handshake, because each costs a timeout.
+ * After a failed attempt to connect, selects the host's next IP address. Returns true if the caller
+ * should try that address at once, because the connection was refused without delay. If the server
+ * was silent, returns false, because a second silent address would cost another timeout.
  */
 static bool try_next(struct address *address, const struct wire *wire, int result)
 {
@@ -454,13 +454,13 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Plain names are names without a version, such as timerhub_put. If those on the server are
-	 * of version 3, replace them only if `replaces` is set, because clients of version 3 call
-	 * them and refuse any other version.
+	 * Functions have plain names (timerhub_put) and names with the version (timerhub4_put). If
+	 * the plain ones on the server are of version 3, replace them only if `replaces` is set,
+	 * because clients of version 3 call them and refuse any other version.
 	 *
-	 * Load the plain names first. A client that finds the names of this version loads nothing
-	 * more, so the plain names must be there by then, even if the client that loaded them has
-	 * died in between.
+	 * Load the plain ones first, because a client that finds those with the version loads
+	 * nothing. In the other order, the plain ones would stay missing if this client died in
+	 * between.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -58,7 +58,7 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 
-/* Returns 0 if the user has the right to the command WAIT, by which replicas are asked. */
+/* Returns 0 if the user may call WAIT, which asks how many replicas have the latest changes. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*

@@ -25,8 +25,8 @@ struct link {
 };
 
 /*
- * Returns how long to wait for one reply in a handshake: 1 s and four round trips, and longer after
- * each failure, but at most a quarter of `timeout_ns`, and at least 1 s.
+ * Returns how long to wait for one reply in a handshake: 1 s plus four round trips, and longer
+ * after each failure. The limit is a quarter of `timeout_ns`, or 1 s if that quarter is shorter.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 

@@ -49,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns when to send the next poll (timerhub_look) so that Redis runs it `ahead_us` microseconds
- * after it ran the last one that was answered.
+ * Returns the local time at which to send a poll (timerhub_look) that Redis should run `ahead_us`
+ * microseconds after the last answered poll.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -70,8 +70,9 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * A bell (the message of a put that is due earlier) that came after the poll was sent
-	 * counts too, because Redis may have run the poll before the put.
+	 * While this poll was in flight, a wake-up message may have asked for the next one at
+	 * bell_ns. The earlier time counts, because Redis may have run this poll before the put
+	 * that sent the message.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

@@ -45,7 +45,7 @@ struct look_timing {
 	uint64_t rank;
 };
 
-/* What timerhub_look has replied to a poll of the queue. */
+/* Redis's reply to a poll, which is a call of the Redis function timerhub_look. */
 struct look_timing_answer {
 	uint64_t now_us;  /* when the look ran, on Redis's clock */
 	uint64_t wait_us; /* how long after now_us the next look is due */
@@ -82,8 +82,8 @@ void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
- * Returns how much later than rank 0 a relay of this rank polls: the grace for rank 1, and twice as
- * much for each further rank, up to about 15 s.
+ * Returns how long after the first process (rank 0) a process of this rank polls the queue. The
+ * delay is grace_us for rank 1, and doubles with each further rank, up to about 15 s.
  */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 

@@ -102,8 +102,9 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection, with a lower epoch, may still be on their
-	 * way, so let each new server refuse them.
+	 * Changes that were sent on a lost connection may still arrive. They carry a lower epoch, a
+	 * number that grows with each such loss. So make this server refuse them until fence_us,
+	 * when all their deadlines have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -214,8 +215,9 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * The network may still deliver changes that were not answered. The next handshake makes
-	 * the server refuse them.
+	 * Some changes on the lost connection had no reply, and may still arrive. Raise the epoch
+	 * (a number in each change), so that the next handshake makes the server refuse changes
+	 * with a lower epoch.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -374,8 +376,9 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * The server has refused a request for now. So send nothing until all other replies have
-	 * come and there is a new connection.
+	 * The server refuses requests for now, for example because it has become a replica. So only
+	 * wait for the other replies. Then the connection is closed, and all further requests are
+	 * sent on a new one, perhaps to another server.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;

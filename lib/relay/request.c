@@ -167,8 +167,8 @@ bool request_is_fact(const struct request *request)
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
 	/*
-	 * This can be negative: a slow handshake may have set the anchor (the time at which both
-	 * clocks were compared) after the deadline.
+	 * left_ns is negative if a slow handshake has set the anchor (the time at which the local
+	 * clock and Redis's were compared) after the deadline.
 	 */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
 
@@ -449,9 +449,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * The server says that the request has come too late. If the request still has time
-		 * by the clock in this reply, Redis's clock was set. Then send the request again,
-		 * with a deadline by the new clock.
+		 * Redis has refused the request because it came too late. If the deadline is still
+		 * ahead by the time in this reply, Redis's clock has been changed. Then return
+		 * false, so that the request is sent again with a deadline by the new clock.
 		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)

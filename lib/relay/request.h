@@ -55,8 +55,9 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The stream entry that a done, retry, park or touch is about. In a REQUEST_RECOVER, which
-	 * asks for a list of entries, the entry after which the list begins.
+	 * The stream entry by which a task was delivered, in a request to finish, retry, park or
+	 * touch that task. In a REQUEST_RECOVER, which asks for a list of entries, the entry after
+	 * which the list begins.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -160,8 +161,8 @@ struct client {
 };
 
 /*
- * Returns the times from which the age of the deliveries in a reply is computed. Called with the
- * relay's lock held, which protects lease_ns.
+ * Returns when a reply with deliveries was asked for and read, from which the age of each delivery
+ * is computed. Called with the relay's lock held, which protects lease_ns.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 

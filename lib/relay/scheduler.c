@@ -144,8 +144,8 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Subscribes, polls and sends PINGs. Only the first two relays (ranks 0 and 1) get wake-up messages
- * of their own, so only they check by PING that the connection works.
+ * Only the first two processes that serve the queue (ranks 0 and 1) get wake-up messages of their
+ * own. So only they send PINGs, which check the connection for these messages.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -281,8 +281,8 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Reads one message from the connection for wake-up messages. Returns false if Redis never sends
- * such a message to a subscriber.
+ * Handles one reply on the connection for wake-up messages. Returns false if it is neither such a
+ * message nor a reply to SUBSCRIBE or PING.
  */
 static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
 {
@@ -311,9 +311,9 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Handles that the server refuses SUBSCRIBE or PING to this user, and returns the errno. Polls
- * still succeed, but tasks come late without wake-up messages, so the daemon prints this error
- * although the server answers. The error is kept, and reported again after each poll.
+ * Stores and reports the error by which the server refuses SUBSCRIBE or PING, and returns its
+ * errno. Polls still succeed, but tasks come late without wake-up messages. So the error is
+ * reported again after each successful poll.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

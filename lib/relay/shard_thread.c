@@ -135,9 +135,9 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * The next command asks Redis once more for the deliveries of a lost connection. A read
-	 * that is still blocked on the takers' connection could bring one of them too, so close
-	 * that connection first.
+	 * Deliveries may have been lost with a connection, so the next command asks Redis for them
+	 * again. The connection for waiting takers may have a blocked read, which could bring one
+	 * of these deliveries a second time. So close that connection first.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);

@@ -81,8 +81,9 @@ struct shared {
 };
 
 /*
- * Lets callers take what was just read from Redis: makes the descriptor readable, and wakes a
- * waiting thread for each task. Called with the relay's lock held.
+ * Lets callers take the tasks that were read from Redis: makes the descriptor of
+ * timerhub_relay_fd() readable, and wakes one thread in timerhub_relay_take() for each task. Called
+ * with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 

@@ -185,8 +185,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 
 /*
  * Makes this process serve the queue from its first take on, unless the config has
- * TIMERHUB_RELAY_NO_SERVE: it then moves tasks into the stream when they are due. A program that
- * only puts and takes would otherwise wait for ever, because nobody moves its tasks.
+ * TIMERHUB_RELAY_NO_SERVE. To serve the queue is to move its tasks into the stream when they are
+ * due. If nobody did that, a program that only puts and takes would wait for ever.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -240,11 +240,12 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task for an event loop. If no task was read in advance, it asks all servers at once and
- * waits briefly for their answers. If it finds no task, it makes the descriptor unreadable. It does
- * so only then, so that a loop that takes once for each poll misses nothing. Only then may the
- * library read a task in advance again, because a task that is read earlier would wait behind the
- * loop's work. Called with the relay's lock held, which is released while it waits.
+ * Takes a task for a program that polls the relay's descriptor. If no task was read in advance, the
+ * relay asks all servers at once and waits briefly for their answers. The descriptor stays readable
+ * until a take finds no task, so a loop that takes once for each poll misses nothing. After a take
+ * that returns a task, the relay reads none in advance, because that task would wait until the loop
+ * has handled the previous one. Called with the relay's lock held, which is released during the
+ * wait.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

@@ -247,8 +247,8 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 }
 
 /*
- * Sends encrypted bytes. If the server has hung up because of a certificate, its reason has arrived
- * before, so read that and return it as the error.
+ * Sends encrypted bytes. If that fails, the server may have refused a certificate and closed the
+ * connection. The TLS alert that says so is still unread, so read it and return its error.
  */
 static int send_sealed(struct wire *wire)
 {
