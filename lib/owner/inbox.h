@@ -74,9 +74,9 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner asks this before it sleeps, after it has stored by
- * when it will empty the inbox again (promise.h). A caller that has loaded the older time may have
- * put a slot into the inbox without waking the owner.
+ * Tells whether the inbox is empty. The owner checks this after it has stored a later wake-up time,
+ * before it sleeps. A thread that has loaded the earlier time may have pushed a slot whose timer is
+ * due between the two times, and has not woken the owner.
  */
 bool inbox_empty(const struct inbox *inbox);
 

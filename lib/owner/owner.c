@@ -179,9 +179,9 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 
 	/*
 	 * Schedule the next period even if the queue was closed. A consumer may have taken the
-	 * timer's handle out of the queue before that, and deliver the event only now. It then arms
-	 * the timer for the next period and does not tell the owner, because it relies on this
-	 * entry in the schedule.
+	 * timer's handle before the close, and may deliver the event only now. That consumer arms
+	 * the timer for the next period but does not tell the owner, because it relies on this
+	 * schedule entry.
 	 */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
@@ -233,8 +233,9 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * The queue can't be freed while it is used here. This runs between two passes of the owner, which
- * are rounds of its work, and whoever closes a queue waits until the owner has begun its next pass.
+ * The next timer's queue can't be freed while this function prefetches it. A thread that closes a
+ * queue waits until the owner begins another pass (round of work), and the owner calls this
+ * function between two passes.
  */
 void owner_fetch_next(const struct owner *owner)
 {
@@ -326,8 +327,8 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * Forget what was checked: the next pass may take the earliest entry out,
-			 * so it has to check again.
+			 * The next pass must check again which entry is the earliest, because it
+			 * may expire the entry that is earliest now.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -389,11 +390,11 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass: empties the inbox, expires what is due, and promises by when the owner will read
- * the inbox again. Returns true if another pass must follow at once, for one of two reasons. Some
- * of the earliest schedule entries may still be unchecked. Or the new promise is later than the
- * last one, and the inbox is not empty: a caller that has relied on the last promise may not have
- * woken the owner.
+ * Makes one pass: empties the inbox, expires what is due, and stores the owner's new wake-up time.
+ * Returns true if the next pass must follow at once, for one of two reasons. Some of the earliest
+ * schedule entries may still be unchecked. Or the inbox has a slot again, and the new wake-up time
+ * is later than the previous one: the thread that pushed the slot may have loaded the previous time
+ * and not have woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

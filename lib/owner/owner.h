@@ -88,9 +88,9 @@ int owner_start(struct owner *owner, const struct timerhub_config *config);
 int owner_tid(const struct owner *owner);
 
 /*
- * Ends the owner's thread, waits until it has ended, and closes its io_uring and its timerfd, if it
- * has them. In a forked child `alive` must be false: the thread does not exist there, so the call
- * only closes these two.
+ * Ends the owner's thread, waits until it has ended, and closes its io_uring ring and its timerfd,
+ * if it has them. In a forked child `alive` must be false: the thread does not exist there, so the
+ * call only closes the descriptors.
  */
 void owner_stop(struct owner *owner, bool alive);
 

@@ -179,9 +179,9 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Shows how many timers are due soon, if the last numbers are a second old and the owner has time
- * for it before `until_ns`. After ten seconds it does so in any case, because an owner that never
- * has time should not hide what lies ahead of it. Returns whether it has read the schedule.
+ * Counts how many timers are due soon, and publishes the counts, which timerhub-top displays. Does
+ * so once a second, or once in ten seconds if the owner has no time for it before `until_ns`,
+ * because counting takes a while. Returns whether it has counted.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -275,8 +275,8 @@ static void owner_share_cpus(pid_t tid)
 
 /*
  * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
- * would have. The kernel can refuse, if that is more than this thread is allowed. The functions are
- * called as system calls, because musl's functions of these names do nothing.
+ * would have. The kernel can refuse, if that is more than this thread is allowed. The system calls
+ * are made directly, because musl's sched_getscheduler() and sched_setscheduler() always fail.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -364,9 +364,9 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Opens what the owner's thread sleeps in: io_uring or ppoll(2), as the configuration says. By
- * default this is io_uring, or ppoll(2) if the kernel refuses io_uring. Returns 0 or a negative
- * errno.
+ * Creates the io_uring ring on which the owner's thread sleeps. If the configuration says so, the
+ * thread sleeps in ppoll(2) instead. By default it does so if the kernel refuses the ring. Returns
+ * 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -385,8 +385,8 @@ static int owner_open_sleeper(struct owner *owner)
 }
 
 /*
- * Closes the owner's io_uring and its timerfd, if it has them. The owner's thread must have ended,
- * or must not have been started.
+ * Closes the owner's io_uring ring and its timerfd, if it has them. The owner's thread must have
+ * ended, or must not have been started.
  */
 static void owner_close_sleep(struct owner *owner)
 {
@@ -448,10 +448,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. Adding 0 reads the number only after that
-	 * store. A load could run while the store is still in the store buffer, and a pass could
-	 * begin in between. [pass] pairs with owner_begin_pass(): a pass that begins later sees
-	 * that the queue is gone.
+	 * The caller has stored that its queue is gone. The number of passes is read by adding 0,
+	 * because a pass could begin after a plain load and still miss that store. [pass] pairs
+	 * with owner_begin_pass(): a pass that begins after the addition sees the store.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -60,8 +60,8 @@ bool promise_woken(const struct promise *promise)
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
 	/*
-	 * Relaxed is enough: the caller has loaded its number from `pass`, so it sees no smaller
-	 * one now.
+	 * Relaxed is enough: this thread has loaded `pass` from promise->pass, which only grows, so
+	 * this load returns no smaller number.
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
 	/*

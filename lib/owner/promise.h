@@ -43,8 +43,9 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * Tells a thread that has put a slot into the inbox whether it must wake the owner for a timer with
- * this deadline. If so, the thread wakes the owner and then calls promise_record_wake() with *pass.
+ * Tells whether a thread that has put a timer into the inbox must wake the owner, given the timer's
+ * deadline. Stores in *pass the number of the owner's present pass (round of work), which the
+ * thread gives to promise_record_wake() after the wake.
  */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)

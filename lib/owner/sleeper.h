@@ -41,10 +41,10 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd that ends a sleep when it expires, or -1. The sleeper neither reads nor closes
-	 * it. It may be changed between two sleeps, but only sleeper_poll.c notices:
-	 * sleeper_uring.c polls the one that it was opened with, and wakes up once for each of its
-	 * expiries.
+	 * A timerfd whose expiry ends a sleep, or -1. The sleeper neither reads nor closes the
+	 * timerfd. This field may be changed between two sleeps, but only sleeper_poll.c notices
+	 * the change. sleeper_uring.c keeps polling the descriptor that it was opened with, and
+	 * wakes up once for each expiry.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
@@ -52,8 +52,8 @@ struct sleeper {
 };
 
 /*
- * Opens a sleeper that sleeps in io_uring. Returns 0, or a negative errno if the kernel does not
- * allow that or lacks something that the sleeper needs.
+ * Opens a sleeper that waits on an io_uring ring. Returns 0, or a negative errno if the kernel
+ * refuses the ring or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

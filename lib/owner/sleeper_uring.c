@@ -126,7 +126,7 @@ static int uring_create(struct io_uring *ring)
  * Submits the requests that are in the ring. Returns 0 or a negative errno.
  *
  * If it fails, the requests stay in the ring, and the next call submits them in their order. They
- * can't fill the ring, because the owner stops using io_uring after a few failures.
+ * can't fill the ring, because the owner closes it after a few failures.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -301,7 +301,10 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Sleeps in io_uring, or in ppoll(2) on the ring. struct sleeper_ops says what a sleep promises. */
+/*
+ * Implements sleeper_ops.sleep: waits until the ring has a completion, in io_uring_enter(2) or in
+ * ppoll(2).
+ */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;

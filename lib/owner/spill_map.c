@@ -72,9 +72,9 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The levels are tested from the bottom up, because the owner takes them from the top down.
-	 * If the top bit, which is tested last, is still set, the owner has not come to this slot
-	 * yet.
+	 * The owner takes a slot's bits from the top level down, so they are tested from the bottom
+	 * level up. If the top bit, which is tested last, is still set, the owner has yet to take
+	 * the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -96,9 +96,9 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 }
 
 /*
- * Fills map->bits[0] with the bits of the next word of level 0 that has any. To find it, this
- * climbs to the lowest level that has bits left, or takes the next word of the top level, and goes
- * down from there. Returns false at the end of the map.
+ * If map->bits[0] is 0, loads the next non-zero word of level 0 into it. A bit of a higher level
+ * stands for a word below, so the function climbs to the lowest level that has bits left, or to the
+ * next word of the top level, and then goes down. Returns false at the end of the map.
  */
 static bool map_walk(struct spill_map *map)
 {
@@ -143,10 +143,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * The words of the top level are enough. A thread that pushes a slot sets its bit there
-	 * last, and then loads the time by which the owner will read the map again. If this loop
-	 * misses the bit, that thread loads the new time, and wakes the owner if its timer is due
-	 * earlier.
+	 * Only the top level is read, because a thread that pushes a slot sets a bit there last. If
+	 * this loop misses that bit, the thread loads the owner's wake-up time after the owner has
+	 * stored it. So the thread wakes the owner if the slot's timer is due before that time.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

@@ -91,9 +91,9 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough. Before the owner writes to the eventfd, it stores 1 in `signalled`,
-	 * and then counts the write in `rings`. The call above has loaded that count, so this load
-	 * finds the 1, or a newer value.
+	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
+	 * eventfd. bell_clear_counted() has loaded that count, so for each counted write, this load
+	 * finds the 1 or a newer value.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

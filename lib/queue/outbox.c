@@ -65,10 +65,10 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * The new head is greater than the tail until the tail is stored below. A consumer that
-	 * sees them like this takes nothing, which is right, because the outbox is empty. Relaxed
-	 * is enough: the caller has loaded the head with acquire order, so the owner may fill all
-	 * cells again.
+	 * Until the tail is stored below, the new head is greater than the tail. A consumer that
+	 * loads both then takes nothing, which is right, because the outbox is empty. Relaxed is
+	 * enough: the owner has loaded the head with acquire order, and the CAS fails if the head
+	 * has changed since.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -82,9 +82,9 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * The usual case: there is room for certain, even if consumers have taken nothing since the
-	 * head was last read. Consumers write to the cache line of the head, so it is loaded only
-	 * when the ring seems full, or when outbox_restart() may be possible.
+	 * The usual case: there is room even if consumers have taken nothing since the owner last
+	 * loaded the head. Consumers write to the head's cache line, so the owner loads the head
+	 * only if the ring seems full, or if an empty ring should start again at its first cell.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
@@ -118,9 +118,9 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
 	/*
-	 * 32 bits of the position are enough, because the number of cells divides 2^32. If the cell
-	 * is free by now, blanking it does no harm, because the owner fills it before a consumer
-	 * takes anything from it again.
+	 * The low 32 bits of a position are enough to find its cell, because the number of cells
+	 * divides 2^32. Storing 0 in a cell whose handle was taken does no harm, because the owner
+	 * fills the cell before consumers take anything from it again.
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
@@ -154,7 +154,9 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting] pairs with outbox_exhausted(): readers of the new head see the flag.
+	 * A consumer that loads the new head also sees TAIL_COMPACTING, so it knows that handles
+	 * may come back.
+	 * [outbox-compacting] pairs with outbox_exhausted().
 	 * [outbox-room] pairs with outbox_take_before(): the owner may fill the cells again.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
@@ -233,9 +235,9 @@ bool outbox_exhausted(const struct outbox *outbox)
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * While the owner compacts the outbox, the flag TAIL_COMPACTING makes the tail greater than
-	 * any head. Relaxed is enough for the tail: if the owner has moved the head, the load of
-	 * the head above has made sure that this thread sees the flag.
+	 * TAIL_COMPACTING, the tail's highest bit, makes the tail greater than any head. To compact
+	 * the outbox, the owner sets this bit before it moves the head. Relaxed is enough: if this
+	 * thread has loaded the moved head above, it sees the bit.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

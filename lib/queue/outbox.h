@@ -22,7 +22,8 @@ struct outbox {
 	/* The position of the oldest handle. A consumer moves it when it takes handles. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	/*
-	 * The position after the last handle that consumers may take, and the flag TAIL_COMPACTING.
+	 * The position after the last handle that consumers may take. Its highest bit,
+	 * TAIL_COMPACTING, is set while the owner removes stale handles.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	/*

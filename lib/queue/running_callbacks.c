@@ -144,8 +144,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 {
 	for (;;) {
 		/*
-		 * [callback-ended] pairs with callback_wake(): if this count includes the end of a
-		 * callback, the load of `now` sees that end.
+		 * [callback-ended] pairs with callback_wake(): if this count includes a callback's
+		 * end, the load of callback->now below does not find that callback any more.
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*

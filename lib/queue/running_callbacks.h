@@ -54,8 +54,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	uint64_t none = 0;
 
 	/*
-	 * The load only avoids a CAS that would fail, so it may be relaxed. After the CAS, only
-	 * this thread writes the cell, because [callback-cell] pairs with callback_free().
+	 * The relaxed load only avoids a CAS that would fail. After the CAS, the thread that had
+	 * the cell before writes it no more: [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))

@@ -62,16 +62,16 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Asks the kernel which threads have ended, and takes over the cell of one. Returns NULL if none
- * has ended, or if none had when the kernel was asked less than a second ago.
+ * Gives the calling thread the cell (a record of what a thread does) of a thread that has ended.
+ * Returns NULL if there is no such cell, or if a search has found none in the last second.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
 	/*
-	 * Relaxed is enough: if two threads ask the kernel at the same time, it only costs them
-	 * time.
+	 * Relaxed is enough: a thread that misses the time of another thread's search only searches
+	 * in vain.
 	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;

@@ -131,9 +131,10 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Inserts the entries of a chunk again, because the wheel's time has reached their bucket. A chunk
- * has up to 20 entries of one bucket. What is due in the present bucket of the finest level goes
- * into the run, an array that is sorted next. All other entries go to lower levels of the wheel.
+ * Inserts the entries of a chunk again, because the wheel's time has reached the bucket that the
+ * chunk is a part of. Entries that are due in the same 65.5 us as the wheel's time go into the run,
+ * an array that the caller sorts. Other entries go into narrower buckets, on lower levels of the
+ * wheel.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {

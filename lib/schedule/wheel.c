@@ -47,8 +47,8 @@ static unsigned level_shift(unsigned level)
 }
 
 /*
- * Returns the level of the wheel to which an entry with this time belongs. The time must be later
- * than the bucket of the finest level in which the wheel's own time is.
+ * Returns the level of the wheel to which an entry with this time belongs. wheel_covers() must be
+ * true for the time.
  */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -464,8 +464,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * Only the wheel's first bucket can be the one that is entered. `base_ns` is not later than
-	 * the earliest entry, and that entry is in the first bucket.
+	 * `base_ns` is not later than the earliest entry, and the earliest entry is in the first
+	 * bucket of this level. So no other bucket that has entries can contain `base_ns`.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -88,10 +88,10 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket that wheel_doubt() has swept, which means
-	 * that it has returned all entries of the bucket for its caller to check. It sweeps each
-	 * bucket only once, because buckets can be long. If the wheel's own time goes back, these
-	 * ends are set to 0.
+	 * For each level, the end of the latest bucket that wheel_doubt() has swept. To sweep a
+	 * bucket, wheel_doubt() returns all entries of the bucket, which the caller checks. Each
+	 * bucket is swept only once, because buckets can be long. If the wheel's time goes back,
+	 * these ends are set to 0.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -119,8 +119,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. It can if the time is later than the
- * bucket of the finest level in which the wheel's own time is.
+ * Tells whether the wheel can hold an entry with this time. The time must lie in a later bucket of
+ * the finest level than `base_ns`, the time to which the wheel has advanced.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -212,13 +212,13 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Moves the wheel's own time, the base, forward to `base_ns`, which is at most wheel_bound_ns(). If
- * the wheel is empty, the base can also go back, which is needed when the wall clock was set back.
+ * Moves the wheel's own time forward to `base_ns`, which is at most wheel_bound_ns(). The time of
+ * an empty wheel can also go back, which is needed when the wall clock was set back.
  *
- * If `base_ns` lies in a bucket that has entries, the bucket is emptied. The call returns the
- * bucket's first chunk (up to 20 entries), and wheel_leave_chunk() returns the following ones. The
- * caller must insert all these entries again; until then their slots' `filings` are out of date.
- * Otherwise the call returns CHUNK_NONE.
+ * Returns CHUNK_NONE if `base_ns` lies in no bucket that has entries. Otherwise the call empties
+ * the bucket and returns its first chunk, a block of up to 20 entries. The caller must insert these
+ * entries again before it makes any other call for their slots. wheel_leave_chunk() then returns
+ * the next chunk.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
@@ -240,8 +240,8 @@ static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chun
 }
 
 /*
- * Frees a chunk whose entries the caller has inserted again. Returns the bucket's next chunk, or
- * CHUNK_NONE.
+ * Frees a chunk of the bucket that wheel_enter() has emptied. The caller must have inserted the
+ * chunk's entries elsewhere in the schedule. Returns the bucket's next chunk, or CHUNK_NONE.
  */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
