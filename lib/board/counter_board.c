@@ -72,8 +72,9 @@ static int board_show(struct board *board)
 }
 
 /*
- * Unregisters a board, because the caller is going to unmap it, and a forked child must not map
- * private memory at its address then. Does nothing if the board is not registered.
+ * Unregisters a board, a shared mapping that holds counters, before it is unmapped. Otherwise a
+ * forked child would put private memory at the board's old address, as it does for each registered
+ * board, and could destroy another mapping there. Does nothing if the board is not registered.
  */
 static void board_hide(struct board *board)
 {

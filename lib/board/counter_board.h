@@ -95,10 +95,10 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a thread last asked the kernel whether any thread with a cell has ended, and none
-	 * had. The time is on the hub's clock, and 0 means never. A cell is the record in which a
-	 * thread shows what it is doing. A thread that finds all cells taken asks the kernel, but
-	 * not within a second after that time.
+	 * When a search for ended threads last found none, on the hub's clock; 0: never. Each
+	 * thread shows what it is doing in a record, its cell. If all cells are taken, a new thread
+	 * searches for the cell of an ended thread. But no thread searches within a second after
+	 * this time, because a search makes a system call for each cell.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -109,8 +109,9 @@ struct board_callers {
  */
 struct board_shard {
 	/*
-	 * How many slots were taken so far, modulo 2^38. The low BOARD_DEPTH_BITS bits say how many
-	 * are on the stack.
+	 * Two numbers in one word. The low BOARD_DEPTH_BITS bits say how many free slots are on the
+	 * stack now. The bits above them count the slots that were taken from the stack so far,
+	 * modulo 2^38.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 laps; /* takes so far, divided by 2^38 */
@@ -152,8 +153,10 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles were published. The owner writes this and `filled_ns`. The threads that
-	 * open and close the queue write the fields after that, and set `put` when they open it.
+	 * How many timer handles the hub's owner thread has put into the queue. A thread that opens
+	 * the queue sets this to `delivered` + `passed_over`, because the queue is empty then. The
+	 * owner thread also writes `filled_ns`. Threads that open or close the queue write
+	 * `fd_plus_one` and `address`.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -172,7 +175,7 @@ struct board_queue {
  */
 static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 {
-	/* Relaxed is enough, because the numbers are only shown. */
+	/* Relaxed is enough, because these numbers are only shown in statistics. */
 	uint64_t taken =
 		u64_load_relaxed(&queue->delivered) + u64_load_relaxed(&queue->passed_over);
 	uint64_t put = u64_load_relaxed(&queue->put);
@@ -181,8 +184,9 @@ static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 }
 
 /*
- * How late consumers on some of the CPUs took their events, in buckets like those of struct
- * board_owner.
+ * How late consumers took events on one group of CPUs: those whose numbers are equal modulo
+ * BOARD_DELIVERIES_MAX. Bucket i counts the events that were 2^i to 2^(i+1) - 1 ns late. The first
+ * bucket also counts the events that were not late.
  */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
@@ -217,8 +221,9 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing. If other processes can observe the loop's hub too, this
-	 * is unused, and the thread writes to board_queue.loop in the hub's counters instead.
+	 * What the loop's thread is doing, for example which callback it runs. If the loop also
+	 * handles the timers of a hub, and other processes can read the hub's counters, this is
+	 * unused. The thread then writes to board_queue.loop in the hub's counters.
 	 */
 	struct board_cell cell;
 };
@@ -242,8 +247,9 @@ struct board {
 };
 
 /*
- * Returns since when the thread with this cell has been in a dispatch of the queue with this
- * address, or 0 if it is in none.
+ * If a thread is dispatching the queue at the address `queue`, returns when the thread began what
+ * it is doing now, for example a callback. Otherwise returns 0. `cell` is the record in which the
+ * thread shows what it is doing.
  */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
@@ -296,7 +302,7 @@ void board_announce(struct board *board, bool open);
 static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
                                     const uint64_t counts[AHEAD_RANGES])
 {
-	/* Relaxed: the numbers are only shown. */
+	/* Relaxed is enough, because these numbers are only shown in statistics. */
 	for (unsigned i = 0; i < AHEAD_RANGES; i++)
 		u64_store_relaxed(&owner->ahead[i], counts[i]);
 	u64_store_relaxed(&owner->ahead_at_ns, now_ns);

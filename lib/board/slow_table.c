@@ -24,9 +24,9 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 		return false;
 	/*
 	 * The low bits of `gate` count the threads that use the entry. A thread that gives the
-	 * entry to another function first sets SLOW_GIVING in `gate`, by a CAS that fails if there
-	 * are users. Both changes are seq_cst, so either the CAS fails because of this user, or
-	 * this thread sees SLOW_GIVING or the new function.
+	 * entry to another function first sets SLOW_GIVING in `gate` by a CAS, which fails if there
+	 * are users. The CAS and the increment below are seq_cst. If the increment comes first, the
+	 * CAS fails. Otherwise the incrementing thread sees SLOW_GIVING or the new function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -42,7 +42,7 @@ static void slow_entry_leave(struct board_slow_entry *entry)
 
 static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed is enough, because the numbers are only shown. */
+	/* Relaxed is enough, because these numbers are only shown in statistics. */
 	(void)u64_fetch_add_relaxed(&entry->count, 1);
 	(void)u64_fetch_add_relaxed(&entry->sum_ns, took_ns);
 	u64_raise(&entry->longest_ns, took_ns);
@@ -63,10 +63,10 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * If the caller may claim an entry and this one is unused, give it to `fn`. Relaxed
-		 * is enough, because the numbers of an unused entry are 0. If another thread has
-		 * just given the entry to the same function, this CAS fails, but slow_entry_enter()
-		 * succeeds.
+		 * If `claims` is true and this entry is unused, give it to `fn`. Relaxed is enough:
+		 * the numbers of an unused entry are 0 from the start, so the CAS need not publish
+		 * them. If another thread has just given the entry to the same function, the CAS
+		 * fails, but slow_entry_enter() succeeds.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -80,8 +80,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 }
 
 /*
- * Returns the entry that has counted no slow callback for the longest time, or NULL if threads are
- * using all of them.
+ * Returns the least recently used of the entries that no thread is using right now, or NULL if
+ * threads are using all of them. Stores the entry's `gate`, which counts its users, in *ret_gate.
  */
 static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint64_t *ret_gate)
 {
@@ -103,9 +103,10 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Gives the entry whose last slow callback is the longest ago to the function `fn`, and counts the
- * present callback in it. If other threads are using or replacing all entries at this moment, no
- * entry counts the callback, and it only appears in the sums of all functions.
+ * Counts a slow callback of the function `fn` when all entries of the table belong to other
+ * functions. The entry that was used least recently is given to `fn`. If other threads are using
+ * all entries at this moment, no entry counts the callback, and it only appears in the sums of all
+ * functions.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
@@ -131,7 +132,7 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
 		 * [slow-entry] pairs with the first load of `gate` in slow_entry_read(): a reader
-		 * that sees this change also sees the new function and its numbers.
+		 * that loads the new `gate` also sees what was stored in the entry before.
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;
@@ -140,7 +141,7 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed is enough, because these are only shown. */
+	/* Relaxed is enough, because the sums of all functions are only shown in statistics. */
 	(void)u64_fetch_add_relaxed(&table->count, 1);
 	(void)u64_fetch_add_relaxed(&table->sum_ns, took_ns);
 	if (!slow_table_count(table, fn, false, took_ns, now_ns) &&

@@ -83,7 +83,7 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
 		 * [slow-entry] pairs with the CAS in slow_table_replace(): if a load above got a
-		 * value of a newer function, the load of `gate` here sees that `gate` has changed.
+		 * value stored after the CAS, the load below sees that `gate` has changed.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

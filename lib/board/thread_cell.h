@@ -95,13 +95,14 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * The callbacks of each call are numbered anew. Go back to 0, so that a reader does not
-	 * take a callback of this call for the callback of the last call that had the same number.
+	 * `count` numbers the callbacks within one call into the library. Reset it, so that a
+	 * reader does not confuse a callback of this call with the callback that had the same
+	 * number in the thread's last call.
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees the new call also sees its queue, and
-	 * since when it runs.
+	 * [cell] pairs with cell_read(): a reader that loads the new `state` also sees the `queue`,
+	 * `since_ns` and `count` that the thread has stored for its present call into the library.
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
@@ -114,8 +115,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
-	 * the present call has ended.
+	 * [cell] pairs with cell_read(): a reader that loads a value which the thread stores in
+	 * `cell` during its next call into the library also sees this change of `state`.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -129,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees what a later call stores also sees that
-	 * an earlier one has ended.
+	 * [cell] pairs with cell_read(): a reader that loads a value which the thread stores in
+	 * `cell` during its next call into the library also sees this change of `state`.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -190,8 +191,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the release stores of cell_enter() to cell_end(): what is
-		 * loaded after `state`, `fn` and `count` is at least as new as they are.
+		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): each
+		 * load below gets a value at least as new as the values loaded before it.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
@@ -209,8 +210,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with the release stores of the thread: if a value loaded above is
-		 * from a later callback or call, then `fn`, `count` or `state` has changed by now.
+		 * [cell] pairs with cell_end() and cell_leave(): if a value loaded above was stored
+		 * after the callback or library call ended, `fn`, `count` or `state` has changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -15,16 +15,16 @@
 #define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from the array `fresh` into the list of timeouts that have to be scheduled. It
- * is called during a turn, whose callbacks have set them. They must not expire in this turn, and a
- * turn expires no timeout of the list.
+ * Moves all timeouts from the array `fresh` into the list of timeouts to be scheduled. Callbacks
+ * have set these timeouts during the present timerhub_loop_turn(), so they must not expire before
+ * the next call. The loop schedules the timeouts in the list after the last callback.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * This must not be a loop whose time the program gives (is_exact). The array `fresh` of
-	 * such a loop is always empty. Its fresh_count is at or above the maximum all the same, so
-	 * that no timeout is put into the array.
+	 * A loop whose time the program gives (is_exact) must not come here. Its array `fresh` is
+	 * always empty, but its fresh_count is at least TIMERHUB_LOOP_FRESH_MAX, so that the array
+	 * looks full and no timeout is put into it.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -34,11 +34,10 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's corrected deadline in the rare case that adding the correction may have
- * overflowed. `before_ns` is the deadline so far. `sum_ns` is that deadline plus the time that has
- * passed since the loop last read its clock.
- * - If the timeout is stopped (UINT64_MAX), it stays stopped.
- * - If the clock was set back (`is_back`), the sum is right, because a negative time was added.
+ * Returns a timeout's corrected deadline if `sum_ns`, the old deadline `before_ns` plus the time
+ * since the loop last read its clock, looks wrong: it is less than `before_ns`, or UINT64_MAX.
+ * - If the timeout is stopped (`before_ns` is UINT64_MAX), it stays stopped.
+ * - If the clock was set back (`is_back`), this time was negative, so the sum is right.
  * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)

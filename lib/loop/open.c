@@ -154,9 +154,10 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * The turn keeps showing what it is doing in a record on the counter board. That board may
-	 * be the hub's, and the callback that has closed the loop may close the hub next. So from
-	 * now on the turn uses gone_cell, which nobody reads.
+	 * The thread of the loop shows what it is doing in *loop->cell, which may lie in memory of
+	 * the loop's hub. If a callback has closed the loop, the callback may close the hub next,
+	 * which unmaps that memory. So the rest of timerhub_loop_turn() writes to gone_cell, which
+	 * nobody reads.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
@@ -213,11 +214,12 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback has closed the loop. The turn that has called the callback still uses the
-	 * loop, so turn_end() frees it. But the loop's queue is closed now, because the callback
-	 * may close the hub next. If the callback is that of a timer on this queue, the queue
-	 * cannot be closed yet. Then only the queue's timers are cancelled, and the callback must
-	 * not close the hub.
+	 * A callback has closed the loop. turn_end() frees the loop later, because
+	 * timerhub_loop_turn() still uses the loop. If the callback is that of a timeout, the
+	 * loop's queue is closed now, so that the callback may close the hub next. If the callback
+	 * is that of a timer on the queue, the queue cannot be closed, because it is being
+	 * dispatched. In this case only the queue's timers are cancelled, and the callback must not
+	 * close the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

@@ -48,9 +48,10 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Corrects a schedule entry that schedule_doubt() has taken out. If the entry is right, it inserts
- * the entry again and returns true. Otherwise it schedules the timeout at a later time, or not at
- * all if it is not set, and returns false.
+ * Checks a schedule entry that schedule_doubt() has found. If the entry would wake the loop for
+ * nothing, as place_is_stale() says, the entry is moved to a later time, or removed if its timeout
+ * is not set. The result is then false. Any other entry, and one that is already due, stays as it
+ * is, and the result is true.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -94,9 +95,10 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Forget the first schedule entry (loop->first) if it is at a rounded time. loop_rest()
-	 * checks loop->first before each wait, but an entry at a rounded time is never corrected,
-	 * even if its timeout is moved.
+	 * loop_rest() checks the schedule entry loop->first before each wait, because the timeout
+	 * of this entry may have been moved. If the entry is at a deadline that was rounded down,
+	 * no check is needed, because such an entry stays as it is even if its timeout is moved. So
+	 * forget the entry.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

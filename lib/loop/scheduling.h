@@ -22,16 +22,17 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again, because the deadline is later than the last schedule entry of the
- * timeout. That entry was for the time `at_ns`. `rest_ns` is the time from now to the deadline. The
- * new entry is usually rounded down to a multiple of the same power of two as the last one.
+ * Schedules a timeout again, because the deadline is later than the timeout's last schedule entry,
+ * which was for the time `at_ns`. `rest_ns` is the time from now to the deadline. The new entry is
+ * usually rounded down as coarsely as the last entry, so that one wake-up serves many timeouts.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
 
 /*
- * Does the work of loop_rest() if there is any. It is a function of its own, so that loop_rest()
- * stays short enough to be inlined.
+ * Moves or removes the earliest schedule entries if they would wake the loop for nothing, because
+ * their timeouts were moved or stopped. Then finds out when the loop must wake up. It is a function
+ * of its own, so that loop_rest(), which calls it, stays short enough to be inlined.
  */
 void loop_correct_first(struct timerhub_loop *loop);
 

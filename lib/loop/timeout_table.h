@@ -52,9 +52,10 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns how the time of a schedule entry was rounded, by the entry's place in the table of
- * timeouts. If the result is n, that time is a deadline rounded down to a multiple of 2^n ns. If
- * rounding was not worth it, that time is the deadline itself.
+ * Returns how coarsely the schedule entry of a place, an element of the table of timeouts, was
+ * rounded. The result n means that the entry is at a deadline rounded down to a multiple of 2^n ns.
+ * If rounding would gain nothing, the entry is at the deadline itself, and the result is n all the
+ * same.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -86,8 +87,9 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a place of the table, the one that was freed last. The timeout takes over the
- * schedule entry that the place has kept. Returns false if no place is free.
+ * Gives a timeout a free place, an element of the table. A freed place keeps its schedule entry, so
+ * that removing and adding timeouts does not change the schedule each time. The timeout takes over
+ * that entry. Returns false if no place is free.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

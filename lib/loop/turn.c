@@ -327,8 +327,9 @@ static inline int loop_enter(struct timerhub_loop *loop)
 }
 
 /*
- * Does the work of timerhub_loop_turn() if there is any. Returns how many callbacks it has called,
- * or a negative errno.
+ * Schedules timeouts that were set, and calls the callbacks that are due, for a
+ * timerhub_loop_turn() that cannot return at once. Returns how many callbacks it has called, or a
+ * negative errno.
  */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
@@ -354,7 +355,11 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
-/* Does the work of timerhub_loop_settle() if there is any. Returns 0 or a negative errno. */
+/*
+ * Schedules timeouts that were set, sets the descriptor that wakes the loop, and stores how long
+ * the program may block, for a timerhub_loop_settle() that cannot return at once. Returns 0 or a
+ * negative errno.
+ */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
 {
@@ -393,8 +398,9 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 
 /*
  * Returns true if the loop must read the time before it can say how long the program may block.
- * That is so if timeouts were set since the loop last scheduled them. It is also so if the loop has
- * a manual hub, because the program may have called timerhub_advance().
+ * That is so if timeouts were set since the loop last scheduled them. It is also so if the program
+ * sets the time of the loop's hub, because the program may have called timerhub_advance()
+ * meanwhile.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {

@@ -32,9 +32,9 @@
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Arms the timer by which the hub wakes the loop. The timer has no deadline yet. Its callback is
- * queue_alarm(), which sets wake->set_ns to UINT64_MAX. From that change wake_dispatch() sees that
- * one of the callbacks was queue_alarm(), which it must not count.
+ * Creates the timer by which the hub wakes the loop, still without a deadline. When the timer
+ * expires, its callback queue_alarm() sets wake->set_ns to UINT64_MAX. wake_dispatch() then
+ * subtracts this callback from its count, because it is not one of the program's.
  */
 static int wake_arm(struct wake *wake)
 {

@@ -25,7 +25,10 @@ struct wake {
  * it has none, nothing is opened yet. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Closes the queue or the timerfd. It may be called twice, and in a forked child. */
+/*
+ * Closes the loop's queue if the loop has a hub, and otherwise the timerfd that wakes the loop. A
+ * second call does nothing. A forked child may call it too.
+ */
 void wake_close(struct wake *wake);
 
 /*
@@ -57,11 +60,11 @@ bool wake_holds_events(const struct wake *wake);
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Sets the descriptor, so that it becomes readable at `next_ns`. If that time has passed, it
- * becomes readable at once, and an edge-triggered poll reports it again.
+ * Sets the descriptor that wakes the loop, so that it becomes readable at `next_ns`. If that time
+ * has passed, the descriptor becomes readable at once, and an edge-triggered poll reports it again.
  *
- * Returns 0 or a negative errno. -ECANCELED means that the wall clock was set meanwhile, so read it
- * again before the program blocks.
+ * Returns 0 or a negative errno. -ECANCELED means that the wall clock was set meanwhile, so the
+ * caller must read the clock again before the program blocks.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -72,7 +75,10 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 
-/* Returns true if the descriptor is already set so that it ends a wait by `next_ns`. */
+/*
+ * Returns true if the descriptor that wakes the loop need not be set for `next_ns`, because it
+ * becomes readable by then anyway, or because it was not created yet.
+ */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns
