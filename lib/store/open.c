@@ -111,7 +111,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		                       "PRAGMA main.wal_autocheckpoint=0;"
 		                       "PRAGMA main.cache_size=-8192;"
 		                       "PRAGMA main.mmap_size=0;"
-		                       "PRAGMA main.journal_size_limit=16777216;");
+		                       "PRAGMA main.journal_size_limit=18874368;");
 	return result;
 }
 

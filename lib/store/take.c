@@ -210,7 +210,7 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 	};
 	enum statement which = DO_TAKE;
 	sqlite3_stmt *row;
-	int result = statement_bind(&store->statements, DO_DUE, &values, &row);
+	int reset, result = statement_bind(&store->statements, DO_DUE, &values, &row);
 
 	if (result < 0)
 		return result;
@@ -228,14 +228,17 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 	} else {
 		result = result == SQLITE_DONE ? 0 : error_of(store->statements.db);
 	}
-	(void)sqlite3_reset(row);
+	reset = sqlite3_reset(row); /* fails if there was no memory for a column */
 	if (result <= 0)
 		return result;
 	if (which == DO_TAKE) {
 		task->lease_end_ns = (uint64_t)lease_end_us * 1000;
 		take->result++; /* if the transaction fails, batch_transact() frees the task */
 	}
-	result = statement_run(&store->statements, which, &values, NULL);
+	result = reset == SQLITE_OK ? statement_run(&store->statements, which, &values, NULL)
+	                            : error_of(store->statements.db);
+	if (result < 0 && which == DO_TAKE)
+		timerhub_store_release(NULL, &take->tasks[--take->result]);
 	return result < 0 ? result : 1;
 }
 
@@ -246,9 +249,11 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * if memory ran out after some tasks were taken, go on, so that the caller gets those tasks
+	 * If memory ran out after some tasks were taken, go on, so that the caller gets those
+	 * tasks, unless SQLite has rolled the transaction back.
 	 */
-	if (result < 0 && (result != -ENOMEM || take->result == 0))
+	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
+	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
 	return take->result > 0 ? 0 : deliver_look(store, &take->look);
 }

@@ -34,9 +34,9 @@
  * The store's thread checkpoints so much at a time and makes submits in between, because SQLite
  * cannot pause within a checkpoint.
  */
-#define PIECE_BYTES (UINT64_C(1) << 20)
+#define PIECE_BYTES (UINT64_C(2) << 20)
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
-#define RESTART_BYTES (UINT64_C(2) << 20)
+#define RESTART_BYTES (UINT64_C(4) << 20)
 /*
  * After this time without a commit, the rest of the WAL is checkpointed, so that the WAL can begin
  * anew even if the disk becomes full.
@@ -496,8 +496,13 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/* try again without putting and taking tasks, because both need room on the disk */
+		/*
+		 * If readers kept the WAL long, it begins anew as soon as they are gone. Nothing
+		 * else would try that, because no commit succeeds any more. Then try again without
+		 * putting and taking tasks, because both need room on the disk.
+		 */
 		if (result == -ENOSPC) {
+			wal_restart(store);
 			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
 			result = result < 0 ? result : batch_transact(store, &batch, false);

@@ -1080,3 +1080,83 @@ STORE_TEST(statistics_count_and_name_the_reader, 120)
 	expect_eq(stats.reader_pid, getpid());
 	sql("COMMIT");
 }
+
+/* ---- memory ---- */
+
+static sqlite3_mem_methods memory;
+static _Thread_local int refuse_in; /* how many allocations of SQLite until one is refused */
+static _Thread_local bool has_refused;
+
+static bool is_refused(void)
+{
+	bool refused = refuse_in > 0 && --refuse_in == 0;
+
+	has_refused |= refused;
+	return refused;
+}
+
+static void *refusing_malloc(int bytes)
+{
+	return is_refused() ? NULL : memory.xMalloc(bytes);
+}
+
+static void *refusing_realloc(void *old, int bytes)
+{
+	return is_refused() ? NULL : memory.xRealloc(old, bytes);
+}
+
+static int result_of_refused(int result)
+{
+	refuse_in = 0;
+	expect(result >= 0 || result == -ENOMEM);
+	return result;
+}
+
+/*
+ * Each allocation of SQLite is refused once, in each call of a new handle. A call that fails has
+ * changed nothing: a task that a take has not handed out comes with the next one, and none comes
+ * twice.
+ */
+TEST(refused_memory_changes_nothing, 120)
+{
+	enum { TASKS = 3 };
+	struct timerhub_store_task tasks[TASKS];
+	struct timerhub_store_change put = put_of(NULL);
+	struct timerhub_store *other;
+	sqlite3_mem_methods refusing;
+	int got;
+
+	expect_eq(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), SQLITE_OK);
+	refusing = memory;
+	refusing.xMalloc = refusing_malloc;
+	refusing.xRealloc = refusing_realloc;
+	expect_eq(sqlite3_config(SQLITE_CONFIG_MALLOC, &refusing), SQLITE_OK);
+	expect_eq(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
+	fixture_begin(NULL);
+	has_refused = true;
+	for (int k = 1; has_refused; k++) {
+		has_refused = false;
+		other = fixture_open(NULL);
+		for (int i = 0; i < TASKS; i++) {
+			refuse_in = k;
+			if (result_of_refused(timerhub_store_commit(other, &put, 1)) < 0)
+				expect_eq(timerhub_store_commit(other, &put, 1), 0);
+		}
+		expect_context("refused", (uint64_t)k, 0);
+		refuse_in = k;
+		got = result_of_refused(timerhub_store_take(other, tasks, TASKS, 0));
+		got = got < 0 ? 0 : got;
+		if (got < TASKS)
+			expect_eq(timerhub_store_take(store, tasks + got, TASKS, 0), TASKS - got);
+		take_none();
+		for (int i = 0; i < TASKS; i++) {
+			refuse_in = k;
+			if (result_of_refused(timerhub_store_done(other, &tasks[i])) < 0)
+				expect_eq(timerhub_store_done(other, &tasks[i]), 0);
+		}
+		timerhub_store_close(other);
+	}
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
+	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
+	fixture_end();
+}

@@ -120,7 +120,7 @@ TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 2)
 	int got = 0, all = 1000;
 
 	begin_with_page_size(_i == 1 ? 1024 : 4096);
-	sql("CREATE TABLE filler(x); INSERT INTO filler VALUES(zeroblob(1800000))");
+	sql("CREATE TABLE filler(x); INSERT INTO filler VALUES(zeroblob(3900000))");
 	cancelled = put_in(HOUR, "to cancel", NULL);
 	put_many(all);
 	while (got < all) {
@@ -132,7 +132,7 @@ TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 2)
 	if (_i > 0) {
 		sql("BEGIN"); /* a reader, who keeps the WAL from beginning anew */
 		(void)sql_number("SELECT count(*) FROM timerhub_tasks");
-		fill_the_wal(1800000); /* so much may be in use when the disk becomes full */
+		fill_the_wal(3900000); /* so much may be in use when the disk becomes full */
 	}
 	is_full = true;
 	expect_eq(put(), -ENOSPC);
