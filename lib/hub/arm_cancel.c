@@ -397,7 +397,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * After the cancel this thread sees which thread, if any, is running the timer's callback.
+	 * Cancel the timer before callbacks_wait() looks for a thread that runs its callback. The
+	 * cancel acquires what the thread that took the timer's event has stored, so
+	 * callbacks_wait() does not miss that thread.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -435,8 +437,9 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes the timer in a slot to the callback of timerhub_each(). Returns false if the slot is
- * free, or has a timer that the program did not arm.
+ * Describes the timer in a slot to the callback of timerhub_each(). Returns false if there is
+ * nothing to describe: the slot is free, the timer's queue is being closed, or an event loop of
+ * this library has armed the timer for itself.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -450,9 +453,10 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed order is enough. The queue was there before the timer was armed, and the
-		 * acquire load [armed] in timer_read() has made that visible. If another queue has
-		 * got this index since, the timer has been cancelled, and timer_change() fails.
+		 * Relaxed is enough. The queue was opened before the timer was armed, and
+		 * timer_guess() has acquired everything that was stored until then. If another
+		 * queue has got this index since, the timer has been cancelled, and the loop reads
+		 * the slot again.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

@@ -21,8 +21,9 @@ static int hub_check_observable(const struct timerhub *hub)
 }
 
 /*
- * Calls `fn` for a thread that shows in `cell` what it is doing. Does nothing if the cell is free,
- * or if its thread has ended and was not the thread of a loop.
+ * Calls `fn` for the thread or the event loop that shows in `cell` what it is doing. Does nothing
+ * if the cell is free, or if its thread has ended. A loop is reported even then, because another
+ * thread can run the loop.
  */
 static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, void *context)
 {
