@@ -179,7 +179,7 @@ void arena_close(struct arena *arena)
  * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits.
  *
  * Threads can come here in any order, so a newer word must not be replaced by an older one. The
- * newer one is larger, because each take raises `takes`, and between two takes `depth` only rises.
+ * newer word is larger, because each take raises `takes`, and between two takes `depth` only rises.
  * `takes` can wrap, so the sign of the difference decides which word is larger.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
@@ -430,9 +430,9 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 }
 
 /*
- * Returns the shard at position `i` in the order in which a CPU searches the shards for a free
- * slot. The CPU's own shard, `home`, is at position 0. The order depends on `home`, so that CPUs
- * that search at the same time do not all try the same shard.
+ * Returns the shard at position `i` of the order in which a CPU searches for a free slot. The CPU's
+ * own shard, `home`, comes first. Each home has its own order, so that CPUs that search at the same
+ * time do not all try the same shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -762,7 +762,7 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 
 	/*
 	 * Keep the slots on the stack of this CPU's shard, so that a thread which takes events and
-	 * then arms timers finds free slots there. The more slots of the shard have ever been used,
+	 * then arms timers finds free slots there. The more of the shard's slots were ever used,
 	 * the longer its stack may get.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))

@@ -59,15 +59,14 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The owner thread, which expires timers, may still have the slot
-	 * in its schedule because of the last timer. If STATE_CLAIMED is set, the owner has yet to
-	 * read the slot. If not, the slot is scheduled for the deadline or earlier, or not at all
-	 * if the deadline is "never".
+	 * No timer uses the slot. The owner thread, which expires timers, still has the slot in its
+	 * schedule because of the last timer, for the deadline or earlier. If the deadline is
+	 * "never", or STATE_CLAIMED is set, a new timer in the slot must not rely on that.
 	 */
 	TIMER_FREE = 0,
 	/*
 	 * The timer waits for its deadline. The owner thread, which expires timers, has scheduled
-	 * the slot early enough. Only if STATE_CLAIMED is set, the slot may be scheduled too late,
+	 * the slot early enough. While STATE_CLAIMED is set, the slot may be scheduled too late,
 	 * because the owner has yet to read the new deadline.
 	 */
 	TIMER_ARMED = 1,
@@ -113,8 +112,9 @@ static inline enum timer_phase state_phase(uint64_t state)
 
 /*
  * Tells whether STATE_CLAIMED is set: the owner, the thread that keeps the schedule, has yet to
- * read this timer. Each thread that arms or re-arms the timer then pushes the timer's slot into the
- * owner's inbox, because the thread that set the flag may have been stopped before its own push.
+ * read this timer. While the flag is set, each thread that arms or re-arms the timer pushes its
+ * slot into the owner's inbox, because the thread that set the flag may have been stopped before
+ * its own push.
  */
 static inline bool state_claimed(uint64_t state)
 {

@@ -36,9 +36,9 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Sets the flag which says that the owner, the thread that expires timers, must read this timer,
- * because it may have scheduled the timer too late. A thread that stores the flag in a timer must
- * push the timer's slot into the owner's inbox afterwards.
+ * Sets STATE_CLAIMED: the owner, the thread that expires timers, must read this timer, because the
+ * owner may have scheduled it too late. A thread that stores the flag in a timer must push the
+ * timer's slot into the owner's inbox afterwards.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -110,9 +110,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
-	 * The CAS can fail although no other thread may arm a timer in this slot. The thread that
-	 * expires timers can set the free slot's deadline to "never" at the same time, because the
-	 * slot is not scheduled any more.
+	 * The CAS can fail although no other thread can arm a timer in this slot, because the
+	 * thread that expires timers may note at this moment that the slot is no longer scheduled.
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -152,10 +151,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a timer leaves in its slot when it is cancelled. If it was
- * armed, the slot stays in the schedule of the owner thread, so that a cancel need not tell the
- * owner. The deadline becomes the time by which the owner looks at the slot, because the slot's
- * next timer relies on that time.
+ * Returns the deadline and state that a timer leaves in its slot when it is cancelled. An armed
+ * timer's slot stays in the schedule of the owner thread, so that a cancel need not tell the owner.
+ * The deadline becomes the time by which the owner looks at the slot, because the slot's next timer
+ * relies on that time.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -254,26 +253,26 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 	/*
 	 * Store the deadline and state again even if they do not change. The owner has just taken
-	 * the slot out of its inbox. A thread that changes the timer after this store sees that,
-	 * and pushes the slot again if necessary. A thread that saw the slot still in the inbox
-	 * would not push it, and the owner would miss the change.
+	 * the slot out of its inbox. A thread that changes the timer after this store sees that the
+	 * slot is gone from there, and pushes it again if necessary. A thread that saw the slot
+	 * still in the inbox would not push it, and the owner would miss the change (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If STATE_CLAIMED was not set, the slot is scheduled early enough. A timer that has
-	 * expired or is idle need not be scheduled anew either.
+	 * If STATE_CLAIMED was not set, the owner has scheduled the slot early enough. A timer that
+	 * has expired or is idle need not be scheduled anew either.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Sets the deadline of a free slot to "never", which says that the slot is no longer in the
- * schedule of the owner, the thread that expires timers. Changes nothing if STATE_CLAIMED is set,
- * because the owner then does this when it reads the slot from its inbox. Returns false if another
+ * Sets the deadline of a free slot to "never", so that no new timer in the slot relies on the
+ * schedule entry, which the owner thread has removed. Does nothing if STATE_CLAIMED is set, because
+ * the owner then sets the deadline when it reads the slot from its inbox. Returns false if another
  * thread has changed the timer since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
@@ -317,11 +316,11 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 				return TIMER_IS_LATER;
 			/*
 			 * If the next period is due too, make the timer OVERDUE instead of PENDING.
-			 * For a PENDING timer, the owner itself schedules the first period after
-			 * `now_ns`. That can be too late here: if the thread that takes the event
-			 * has read the clock before `now_ns`, it may arm the timer for an earlier
-			 * period. For an OVERDUE timer, that thread tells the owner when the timer
-			 * is due.
+			 * For a PENDING timer, the owner thread itself schedules the first period
+			 * after `now_ns`. That can be too late here: if the thread that takes the
+			 * event has read the clock before `now_ns`, it may arm the timer for an
+			 * earlier period. For an OVERDUE timer, that thread tells the owner when
+			 * the timer is due.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
