@@ -81,9 +81,9 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0 instead of loading the number, because a load may return an old value and miss a
-	 * timerhub_advance() that another thread has begun. The release makes what this thread has
-	 * stored visible to the next timerhub_advance().
+	 * Add 0 to `advancing` instead of loading it, because a load could return an old value and
+	 * miss a timerhub_advance() that another thread has begun. The release lets the next
+	 * timerhub_advance() see what this thread has stored.
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*

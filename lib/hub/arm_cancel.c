@@ -397,9 +397,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel the timer before callbacks_wait() looks for a thread that runs its callback. The
-	 * cancel acquires what the thread that took the timer's event has stored, so
-	 * callbacks_wait() does not miss that thread.
+	 * Cancel first, so that callbacks_wait() does not miss a thread that runs the callback. The
+	 * cancel acquires what such a thread has stored before it took the event.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -437,9 +436,9 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes the timer in a slot to the callback of timerhub_each(). Returns false if there is
- * nothing to describe: the slot is free, the timer's queue is being closed, or an event loop of
- * this library has armed the timer for itself.
+ * Describes the timer in a slot to the callback of timerhub_each(). Returns false if the slot is
+ * free, if the timer's queue is being closed, or if an event loop of this library has armed the
+ * timer for itself.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)

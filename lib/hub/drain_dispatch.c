@@ -166,8 +166,8 @@ static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
 	 * A forked child must not clear the eventfd, because parent and child share it. Usually
-	 * notifier_clear() reads nothing in a child, because the kernel has zeroed the iovec for
-	 * that read there (MADV_WIPEONFORK). This check is for kernels that cannot do that.
+	 * notifier_clear() reads nothing in a child, because its iovec is in a page that the kernel
+	 * zeroes at a fork (MADV_WIPEONFORK). This check is for kernels that do not zero the page.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -224,8 +224,8 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 /*
  * The state of one call of timerhub_dispatch(). The call must not run a timer's callback twice. But
  * a timer whose event was taken can expire again during the call, and its next event is then
- * appended to the queue. So the call remembers in `end` where the queue ended when it took the
- * event, and takes no events behind that position.
+ * appended to the queue. So when the call takes an event, it remembers in `end` where the queue
+ * ended at that moment, and takes no events behind `end`.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -237,8 +237,9 @@ struct dispatching {
 };
 
 /*
- * A dispatch by a thread that shows timerhub-top(1) in shared memory what it is doing. The thread
- * reads the clock after each callback, to find out how long the callback took.
+ * The state of a dispatch whose thread shows what it is doing, in shared memory that
+ * timerhub-top(1) reads. The thread reads the clock after each callback, to find out how long the
+ * callback took.
  */
 struct watching {
 	struct dispatching dispatching;
@@ -410,8 +411,8 @@ struct suspended {
 };
 
 /*
- * Ends a dispatch inside a callback: shows timerhub-top(1) that the thread is running that callback
- * again.
+ * Runs when a dispatch inside a callback ends. Shows timerhub-top(1) that the thread is running
+ * that callback again.
  */
 static void suspended_resume(struct suspended *suspended)
 {
@@ -463,7 +464,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 }
 
 /*
- * Dispatches a queue, and shows timerhub-top(1) in shared memory what the calling thread is doing.
+ * Dispatches a queue, and shows what the calling thread is doing, in shared memory that
+ * timerhub-top(1) reads.
  */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
@@ -471,9 +473,9 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough, because the check below finds out whether this cell, the record of
-	 * what a thread is doing, belongs to the calling thread. It does if its `clock` is the id
-	 * of this thread's CPU clock, which no other thread stores.
+	 * Relaxed is enough, because the check below finds out whether the cell belongs to this
+	 * thread. A cell is a record of what one thread is doing. Its `clock` is the id of that
+	 * thread's CPU clock, which no other thread stores.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

@@ -117,10 +117,10 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Arming a timer wakes the owner only if the timer is due before this time. An owner thread
-	 * reads its inbox as soon as it starts, so with 0 nobody wakes it before. A manual hub
-	 * reads its inbox only when the program advances it, so with UINT64_MAX the first arm wakes
-	 * the program.
+	 * Arming a timer wakes the owner only if the timer is due before the time set here. It is 0
+	 * for an owner thread, which looks for new timers as soon as it starts. It is UINT64_MAX
+	 * for a manual hub, which looks only when the program advances it, so that the first arm
+	 * wakes the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
