@@ -271,8 +271,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 /*
  * Sets the deadline of a free slot to "never", so that no new timer in the slot relies on the
- * schedule entry, which the owner thread has removed. Does nothing if STATE_CLAIMED is set, because
- * the owner then sets the deadline when it reads the slot from its inbox. Returns false if another
+ * schedule entry, which the owner thread removes. Does nothing if STATE_CLAIMED is set, because the
+ * owner then sets the deadline when it reads the slot from its inbox. Returns false if another
  * thread has changed the timer since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
