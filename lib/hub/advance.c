@@ -81,11 +81,11 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0 in place of a load, because that cannot miss an advance that has begun. [advance]
-	 * The release pairs with hub_try_enter(): the next advance sees what this thread has
-	 * stored.
+	 * Add 0 to `advancing` instead of loading it, because a load could return an old value and
+	 * miss a timerhub_advance() that another thread has begun. The release lets the next
+	 * timerhub_advance() see what this thread has stored.
 	 */
-	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
+	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*
 	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
 	 * that the advance has written.

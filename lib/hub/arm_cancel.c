@@ -397,7 +397,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * After the cancel this thread sees which thread, if any, is running the timer's callback.
+	 * Cancel first, so that callbacks_wait() does not miss a thread that runs the callback. The
+	 * cancel acquires what such a thread has stored before it took the event.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -436,7 +437,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 
 /*
  * Describes the timer in a slot to the callback of timerhub_each(). Returns false if the slot is
- * free, or has a timer that the program did not arm.
+ * free, if the timer's queue is being closed, or if an event loop of this library has armed the
+ * timer for itself.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -450,9 +452,10 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed order is enough. The queue was there before the timer was armed, and the
-		 * acquire load [armed] in timer_read() has made that visible. If another queue has
-		 * got this index since, the timer has been cancelled, and timer_change() fails.
+		 * Relaxed is enough. The queue was opened before the timer was armed, and
+		 * timer_guess() has acquired everything that was stored until then. If another
+		 * queue has got this index since, the timer has been cancelled, and the loop reads
+		 * the slot again.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

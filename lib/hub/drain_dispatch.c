@@ -166,8 +166,8 @@ static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
 	 * A forked child must not clear the eventfd, because parent and child share it. Usually
-	 * notifier_clear() does nothing in a child, because the kernel zeroes its buffers there
-	 * (MADV_WIPEONFORK). This check is for kernels that cannot do that.
+	 * notifier_clear() reads nothing in a child, because its iovec is in a page that the kernel
+	 * zeroes at a fork (MADV_WIPEONFORK). This check is for kernels that do not zero the page.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -222,10 +222,10 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * One call of timerhub_dispatch(). It must call no timer's callback twice, but a timer that was
- * delivered can expire again during the call. The owner puts its new event behind all that were in
- * the queue when the timer was delivered. So the call remembers that position and takes nothing
- * from there on.
+ * The state of one call of timerhub_dispatch(). The call must not run a timer's callback twice. But
+ * a timer whose event was taken can expire again during the call, and its next event is then
+ * appended to the queue. So when the call takes an event, it remembers in `end` where the queue
+ * ended at that moment, and takes no events behind `end`.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -237,8 +237,9 @@ struct dispatching {
 };
 
 /*
- * A dispatch by a thread that shows what it is doing on the counter board, which timerhub-top(1)
- * reads. The thread reads the clock after each callback, to find out how long the callback took.
+ * The state of a dispatch whose thread shows what it is doing, in shared memory that
+ * timerhub-top(1) reads. The thread reads the clock after each callback, to find out how long the
+ * callback took.
  */
 struct watching {
 	struct dispatching dispatching;
@@ -391,8 +392,8 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 }
 
 /*
- * Ends a dispatch that shows on the counter board what its thread is doing, so that timerhub-top(1)
- * can read it there. Like dispatching_end(), it also runs if a callback throws an exception.
+ * Ends a dispatch that shows timerhub-top(1) what its thread is doing. Like dispatching_end(), it
+ * also runs if a callback throws an exception.
  */
 static void watching_end(struct watching *watching)
 {
@@ -401,8 +402,8 @@ static void watching_end(struct watching *watching)
 }
 
 /*
- * What a thread has shown on the counter board about a callback, kept here while that callback
- * itself dispatches a queue.
+ * What a thread has shown to timerhub-top(1) about a callback, kept here while that callback itself
+ * dispatches a queue.
  */
 struct suspended {
 	struct board_cell *cell;
@@ -410,8 +411,8 @@ struct suspended {
 };
 
 /*
- * When the inner dispatch ends, shows on the counter board again that the outer callback is
- * running.
+ * Runs when a dispatch inside a callback ends. Shows timerhub-top(1) that the thread is running
+ * that callback again.
  */
 static void suspended_resume(struct suspended *suspended)
 {
@@ -425,8 +426,8 @@ static void suspended_resume(struct suspended *suspended)
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Dispatches a queue inside a callback of another dispatch. `cell` is the record on the counter
- * board in which the thread shows what it is doing.
+ * Dispatches a queue inside a callback of another dispatch. `cell` is the record in shared memory
+ * in which the thread shows timerhub-top(1) what it is doing.
  */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
@@ -440,8 +441,8 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Returns the calling thread's cell, the record on the counter board in which the thread shows what
- * it is doing. A thread without a cell takes one. Returns NULL if none can be taken.
+ * Returns the calling thread's cell, the record in shared memory in which the thread shows what it
+ * is doing. A thread without a cell takes one. Returns NULL if none can be taken.
  *
  * The queue remembers a cell, so that its usual consumer need not search. The remembered cell is
  * replaced if it belongs to nobody. It is also replaced if the calling thread had no cell before,
@@ -463,8 +464,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 }
 
 /*
- * Dispatches a queue, and shows on the counter board, which timerhub-top(1) reads, what the calling
- * thread is doing.
+ * Dispatches a queue, and shows what the calling thread is doing, in shared memory that
+ * timerhub-top(1) reads.
  */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
@@ -472,9 +473,9 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough. The check below finds out whether the cell belongs to this thread: if
-	 * so, its `clock` is the id of the thread's CPU clock, which no other thread stores in a
-	 * cell.
+	 * Relaxed is enough, because the check below finds out whether the cell belongs to this
+	 * thread. A cell is a record of what one thread is doing. Its `clock` is the id of that
+	 * thread's CPU clock, which no other thread stores.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

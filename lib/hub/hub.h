@@ -90,9 +90,9 @@ unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
 
 /*
  * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
- * signal handler can fork in the middle of a call. Until then the child does no harm to the parent:
- * the buffers with which a call writes to eventfds are in the page `living`, which the kernel
- * zeroes in a child.
+ * signal handler can fork in the middle of a call. The rest of such a call does the parent no harm:
+ * the child writes nothing to eventfds, because the kernel has zeroed the page `living`, which has
+ * the buffers for that.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -117,9 +117,10 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * A manual hub looks into its inbox only when the program advances it, so the first arm
-	 * must wake the program. An owner thread looks into the inbox as soon as it starts, so
-	 * nobody need wake it before.
+	 * Arming a timer wakes the owner only if the timer is due before the time set here. It is 0
+	 * for an owner thread, which looks for new timers as soon as it starts. It is UINT64_MAX
+	 * for a manual hub, which looks only when the program advances it, so that the first arm
+	 * wakes the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -148,8 +149,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
 		/*
-		 * Relaxed, because board_announce() comes after this store and makes it visible to
-		 * readers of the board.
+		 * Relaxed is enough, because board_announce() below makes this store visible to
+		 * timerhub-top(1).
 		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
 		board_announce(hub->board, true);
@@ -187,9 +188,9 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR. A signal can interrupt fallocate(). On Linux 6.1 the kernel can
-	 * also interrupt it because it is still tearing down an io_uring instance that this thread
-	 * has closed before.
+	 * Try again after EINTR. A signal can interrupt fallocate(). On Linux 6.1, fallocate() also
+	 * fails with EINTR while the kernel is still tearing down an io_uring instance that this
+	 * thread has closed before.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)

@@ -33,9 +33,9 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
 	 * Add a difference to `put` instead of storing the new value, because a store could undo
-	 * what the owner adds at the same time. The owner adds to this queue's `put` now only if
-	 * the program has armed a timer on an earlier queue with the same index while it closed
-	 * that queue, which is forbidden.
+	 * what the thread that puts events into queues adds at the same time. That thread can still
+	 * count an event of the last queue with this index, but only if the program armed a timer
+	 * on that queue while closing it, which is forbidden.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -64,10 +64,11 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * [index] This thread now sees the final counters of the last queue with index i.
-		 * [queue] An owner that finds the queue here sees all that was written to it.
+		 * The acquire lets queue_announce() see the final counters of the last queue with
+		 * index i. The release lets the thread that puts events into queues see all that
+		 * was written to this queue.
 		 */
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -214,8 +215,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() loads the handle with acquire order, so that the cancel sees the
-		 * index of the timer's queue.
+		 * timer_last() loads the handle with acquire order, so that queue_drop_timer() sees
+		 * the index of the timer's queue.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
@@ -251,7 +252,10 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed, because hub_wait_pass() makes this store visible to the owner. */
+		/*
+		 * Relaxed is enough, because hub_wait_pass() makes this store visible to the thread
+		 * that puts events into queues.
+		 */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);

@@ -176,10 +176,11 @@ void arena_close(struct arena *arena)
 
 /*
  * Publishes for timerhub-top how many slots were taken from a stack so far (`takes`), and how many
- * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits. This word
- * only grows: a take raises `takes`, and between two takes `depth` only rises. So if the word there
- * is larger than the new one, it is from a later moment, and it stays. `takes` can wrap, so the
- * words are compared by the sign of their difference.
+ * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits.
+ *
+ * Threads can come here in any order, so a newer word must not be replaced by an older one. The
+ * newer word is larger, because each take raises `takes`, and between two takes `depth` only rises.
+ * `takes` can wrap, so the sign of the difference decides which word is larger.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -248,10 +249,10 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
                                                                 struct arena_shard *shard)
 {
 	/*
-	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the link of the
-	 * top slot, and all that the slot's last user did.
+	 * The acquire lets this thread see the top slot's link to the slot below, and everything
+	 * that the top slot's last user did.
 	 */
-	uint64_t top = u64_load_acquire(&shard->top);
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
@@ -282,10 +283,10 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
                                unsigned *ret_taken)
 {
 	/*
-	 * [free] pairs with the CAS in shard_push(): from here on this thread sees the links of the
-	 * slots on the stack, and all that their last users did.
+	 * The acquire lets this thread see how the slots on the stack are linked, and everything
+	 * that their last users did.
 	 */
-	uint64_t top = u64_load_acquire(&shard->top);
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	for (;;) {
 		uint32_t below = top_slot(top), first = below;
@@ -336,8 +337,8 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
-	uint64_t top = u64_load_acquire(&shard->top);
+	/* The acquire lets this thread see the top slot's link to the slot below. */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 	uint64_t link;
 
 	if (top_slot(top) == SLOT_NONE)
@@ -371,8 +372,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * [free] pairs with the loads of `top`: whoever takes one of these slots sees its
-		 * link, and all that its last user did.
+		 * This CAS pairs with the acquire loads marked [free]: a thread that takes one of
+		 * these slots sees its link, and everything that its last user did.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -413,8 +414,8 @@ static uint64_t shard_used(const struct arena_shard *shard)
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	/* [free] pairs with the CAS in shard_push(): the link in the top slot may be read now. */
-	uint64_t top = u64_load_acquire(&shard->top);
+	/* The acquire lets this thread see the top slot's link to the slot below. */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	do {
 		*ret_depth = stack_depth(arena, top);
@@ -429,8 +430,9 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 }
 
 /*
- * Returns the i-th shard in which a CPU searches for free slots, if its own shard is `home`. The
- * order is different for each home, so that CPUs that fill a hub at the same pace do not meet.
+ * Returns the shard at position `i` of the order in which a CPU searches for a free slot. The CPU's
+ * own shard, `home`, comes first. Each home has its own order, so that CPUs that search at the same
+ * time do not all try the same shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -512,12 +514,12 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the shard from which a CPU takes unused slots next, when those of `last` are used up.
- * Returns ARENA_SHARDS_MAX if no other shard has any.
+ * Chooses the shard from which a CPU takes never-used slots when the shard `last` has none left.
+ * `home` is the CPU's own shard. Returns ARENA_SHARDS_MAX if no other shard has such slots.
  *
- * The shard after `last` is chosen if all its slots are still unused; otherwise the one in the
- * middle of the longest row of such shards, so that CPUs stay far apart. If there is none, any
- * shard with unused slots will do, and each home prefers a different one.
+ * A shard from which no slot was ever taken is best: the one right after `last`, or else the middle
+ * one of the longest row of such shards, because it is far from other CPUs. Otherwise any shard
+ * with never-used slots will do, and CPUs with different homes prefer different ones.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -547,9 +549,9 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
  * Takes a slot that was never used: from the home shard while that has any, then from one other
  * shard until that is used up too, and so on. Returns SLOT_NONE if it has found none.
  *
- * As each CPU uses up one shard before it goes on to the next, CPUs rarely share cache lines or
- * pages. Pages matter because a CPU fetches neighbouring lines too: if CPUs took the lines in turn,
- * a re-arm in two threads would take 1.1 times as long.
+ * CPUs rarely share memory, because each uses up one shard before it goes on to the next. Separate
+ * cache lines would not be enough, because a CPU also prefetches neighbouring lines. If two threads
+ * re-armed timers in alternate lines, each re-arm would take 1.1 times as long.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
@@ -572,8 +574,9 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX. Then
-		 * `next` is larger than arena->shard_mask, and later calls skip this loop.
+		 * If no other shard has never-used slots, arena_next_shard() returns
+		 * ARENA_SHARDS_MAX. `next` is then greater than arena->shard_mask. That ends the
+		 * `for` loop around this line, and later calls do not enter the loop.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -607,10 +610,9 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
 			/*
-			 * [free] pairs with the CAS in shard_push(): the link in the top slot may
-			 * be read now.
+			 * The acquire lets this thread see the top slot's link to the slot below.
 			 */
-			tops[i] = u64_load_acquire(&arena->shards[i].top);
+			tops[i] = u64_load_acquire(&arena->shards[i].top); /* [free] */
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
@@ -759,8 +761,9 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * This CPU may keep as many slots as its own shard has ever used, so that a thread which
-	 * takes events and also arms timers finds free slots here.
+	 * Keep the slots on the stack of this CPU's shard, so that a thread which takes events and
+	 * then arms timers finds free slots there. The more of the shard's slots were ever used,
+	 * the longer its stack may get.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -802,9 +805,9 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * The stack's top counts its takes in TAKES_BITS bits, and `laps` counts how often
-		 * they have wrapped. Relaxed is enough, because the sum is exact only while no slot
-		 * is taken.
+		 * The top word has only TAKES_BITS bits for the number of takes. `laps` counts how
+		 * often these bits have overflowed. Relaxed is enough, because the sum need not be
+		 * exact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

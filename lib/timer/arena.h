@@ -21,11 +21,12 @@
  */
 struct arena_shard {
 	/*
-	 * The top of the stack of free slots: its first slot + 1 in the low 26 bits, and above it
-	 * how many slots have been taken from the stack.
+	 * The top of the stack of free slots. The low 26 bits are the number of the top slot + 1,
+	 * or 0 if the stack is empty. The bits above count the slots that were taken from the
+	 * stack.
 	 *
-	 * [free] Whoever takes a slot may use it, because it sees all that the slot's last user
-	 * did.
+	 * A thread that takes a slot may use the slot at once, because the thread sees everything
+	 * that the slot's last user did.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */

@@ -59,14 +59,15 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The owner's schedule may still have an entry for it, left by the
-	 * slot's last timer. Unless STATE_CLAIMED is set, that entry is no later than the deadline,
-	 * and there is none if the deadline is "never".
+	 * No timer uses the slot. The owner thread, which expires timers, still has the slot in its
+	 * schedule because of the last timer, for the deadline or earlier. If the deadline is
+	 * "never", or STATE_CLAIMED is set, a new timer in the slot must not rely on that.
 	 */
 	TIMER_FREE = 0,
 	/*
-	 * The timer waits for its deadline. Unless STATE_CLAIMED is set, the owner's schedule has
-	 * an entry for it that is no later than the deadline.
+	 * The timer waits for its deadline. The owner thread, which expires timers, has scheduled
+	 * the slot early enough. While STATE_CLAIMED is set, the slot may be scheduled too late,
+	 * because the owner has yet to read the new deadline.
 	 */
 	TIMER_ARMED = 1,
 	/*
@@ -75,13 +76,13 @@ enum timer_phase {
 	 */
 	TIMER_PENDING = 2,
 	/*
-	 * The timer has expired, nobody has taken its event, and its next period is due as well. It
-	 * is not in the owner's schedule, because further periods only raise the event's count.
+	 * The timer has expired, nobody has taken its event, and its next period is due as well.
+	 * The timer is not scheduled, because further periods only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
 	/*
 	 * The timer was armed with TIMERHUB_KEEP, and its event has been taken. It waits to be
-	 * re-armed: its deadline is "never", and it is not in the owner's schedule.
+	 * re-armed: its deadline is "never", and it is not scheduled.
 	 */
 	TIMER_IDLE = 4,
 };
@@ -110,9 +111,10 @@ static inline enum timer_phase state_phase(uint64_t state)
 }
 
 /*
- * Tells whether the owner, the thread that keeps the schedule, has yet to read this timer. Until it
- * has, whoever arms or re-arms the timer must push its slot into the owner's inbox, because the
- * thread that should have done so may have been stopped before.
+ * Tells whether STATE_CLAIMED is set: the owner, the thread that keeps the schedule, has yet to
+ * read this timer. While the flag is set, each thread that arms or re-arms the timer pushes its
+ * slot into the owner's inbox, because the thread that set the flag may have been stopped before
+ * its own push.
  */
 static inline bool state_claimed(uint64_t state)
 {
@@ -243,8 +245,8 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
  * way, and then one wake-up serves all of them.
  *
  * There is only one such time, because between two numbers with equally many trailing zeros lies
- * one with more. So if two timers have the same slack, the one with the later deadline never
- * expires earlier.
+ * one with more. If two timers have the same slack, the one with the later deadline never expires
+ * first.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -256,9 +258,10 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * `last`, the latest time allowed, is greater than deadline - 1. So in the highest bit in
-	 * which the two differ, `last` has a 1. Clear all bits of `last` below that 1. The result
-	 * is still greater than deadline - 1, because the 1 stays.
+	 * `last` is the latest time allowed. Clear as many low bits of `last` as possible without
+	 * going below the deadline. The highest bit in which `last` and deadline - 1 differ is a 1
+	 * in `last`, because `last` is greater. This bit has to stay, and all bits below it can be
+	 * cleared.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

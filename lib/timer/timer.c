@@ -36,8 +36,9 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Marks a timer that the owner must read, because its entry in the schedule may now be too late.
- * Whoever stores the result has to push the slot into the inbox afterwards.
+ * Sets STATE_CLAIMED: the owner, the thread that expires timers, must read this timer, because the
+ * owner may have scheduled it too late. A thread that stores the flag in a timer must push the
+ * timer's slot into the owner's inbox afterwards.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -88,7 +89,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 
 	/*
 	 * Relaxed is enough. This thread took the slot by arena_take(), so it sees what the slot's
-	 * last user did. If the owner changes these two words meanwhile, the CAS below fails.
+	 * last user did. If the thread that expires timers changes the state or the deadline
+	 * meanwhile, the CAS below fails.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -108,8 +110,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
-	 * The CAS can fail although this thread alone uses the slot, because the owner may be
-	 * reading it and clearing a flag.
+	 * The CAS can fail although no other thread can arm a timer in this slot, because the
+	 * thread that expires timers may note at this moment that the slot is no longer scheduled.
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -149,9 +151,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a timer leaves in its slot when it is cancelled. If it was
- * armed, its entry stays in the owner's schedule, so that a cancel need not tell the owner. The
- * deadline becomes the time of that entry.
+ * Returns the deadline and state that a timer leaves in its slot when it is cancelled. An armed
+ * timer's slot stays in the schedule of the owner thread, so that a cancel need not tell the owner.
+ * The deadline becomes the time by which the owner looks at the slot, because the slot's next timer
+ * relies on that time.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -181,9 +184,9 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Most timers that are cancelled are armed and have no slack. The deadline of such a timer can stay
- * as it is, even if timer_move() changes it at this very moment. So the state alone is swapped,
- * which is cheaper than a CAS of both words. The new phase, TIMER_FREE, is 0.
+ * Most timers that are cancelled are armed and have no slack. For such a timer, a CAS of the state
+ * alone is enough, and it is cheaper than a CAS of state and deadline. The deadline stays in the
+ * slot. It does no harm if timer_move() has just made that deadline later.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -249,28 +252,28 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Store the pair (deadline and state) even if nothing in it changes. A thread that has
-	 * changed the timer does not push the slot into the inbox if the slot is still in the
-	 * inbox's spill map, a bitmap of slots. That is safe only because the owner stores the pair
-	 * after it has taken the slot out of the map. spill_map.c says why.
+	 * Store the deadline and state again even if they do not change. The owner has just taken
+	 * the slot out of its inbox. A thread that changes the timer after this store sees that the
+	 * slot is gone from there, and pushes it again if necessary. A thread that saw the slot
+	 * still in the inbox would not push it, and the owner would miss the change (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If STATE_CLAIMED was not set, or the timer has expired or is idle, the schedule is right
-	 * as it is.
+	 * If STATE_CLAIMED was not set, the owner has scheduled the slot early enough. A timer that
+	 * has expired or is idle need not be scheduled anew either.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Sets the deadline of a free slot to "never", which says that the owner's schedule has no entry
- * for the slot any more. If STATE_CLAIMED is set, nothing changes, because the owner is going to
- * read the slot anyway. Returns false if another thread has changed the timer since `pair` was
- * loaded.
+ * Sets the deadline of a free slot to "never", so that no new timer in the slot relies on the
+ * schedule entry, which the owner thread removes. Does nothing if STATE_CLAIMED is set, because the
+ * owner then sets the deadline when it reads the slot from its inbox. Returns false if another
+ * thread has changed the timer since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -312,12 +315,12 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is due too, make the timer OVERDUE. Whoever delivers
-			 * an OVERDUE timer tells the owner when the timer is due next. The consumer
-			 * of a PENDING timer does not, because the owner has already scheduled the
-			 * first period after `now_ns`. But a consumer that has read the clock a
-			 * little earlier could arm the timer for a period before that, and the
-			 * timer would expire late.
+			 * If the next period is due too, make the timer OVERDUE instead of PENDING.
+			 * For a PENDING timer, the owner thread itself schedules the first period
+			 * after `now_ns`. That can be too late here: if the thread that takes the
+			 * event has read the clock before `now_ns`, it may arm the timer for an
+			 * earlier period. For an OVERDUE timer, that thread tells the owner when
+			 * the timer is due.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -343,11 +346,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slot can get a new timer after `pair` was loaded, and then timer_instant_ns()
-		 * uses the new timer's slack. That does no harm. If the new timer has an earlier
-		 * deadline than `pair`, the thread that arms it puts the slot into the inbox, and
-		 * the owner reads the slot again. Otherwise the new timer is due no earlier than
-		 * computed here, because the same slack is added to the same or a later deadline.
+		 * timer_instant_ns() reads the slack from the slot, which may have got a new timer
+		 * since `pair` was loaded. If the new timer's deadline is earlier than that of
+		 * `pair`, the thread that arms it pushes the slot into the owner's inbox, and the
+		 * owner reads the slot again. Otherwise the new timer is due at the returned time
+		 * or later, because the same slack is added to the same or a later deadline.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

@@ -64,8 +64,8 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 enum timer_left {
 	TIMER_NOTHING,
 	/*
-	 * Push the timer's slot into the inbox. If the timer is due before the time at which the
-	 * owner has promised to read the inbox again, wake the owner.
+	 * Push the timer's slot into the inbox of the owner, the thread that expires timers. If the
+	 * timer is due before the owner reads its inbox anyway, wake the owner.
 	 */
 	TIMER_PUSH,
 	/*
@@ -76,10 +76,9 @@ enum timer_left {
 };
 
 /*
- * What a function that changes a timer returns: its result, and what the caller has to do next,
- * such as pushing the timer's slot into the inbox. If there is something to do, the function has
- * stored the timer's new deadline and state in *ret_pair or view->after. The struct fits into one
- * register.
+ * What a function that changes a timer returns in one register: its result, and what the caller has
+ * to do next. The caller needs the timer's new deadline and state for that. The function has stored
+ * them in *ret_pair, or in view->after if it has no argument `ret_pair`.
  */
 struct timer_outcome {
 	int result;
@@ -120,8 +119,9 @@ static inline struct pair timer_guess(const struct timer *timer)
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
  *
- * If the owner calls this, the two were even in the slot at the same moment, because a state that
- * has changed never comes back without the owner's help.
+ * If the caller is the owner, the thread that expires timers, both were even in the slot at the
+ * same moment. A state that has changed cannot change back meanwhile, because only the owner
+ * expires timers and clears STATE_CLAIMED.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -131,10 +131,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * [armed] pairs with timer_change(), which has stored this deadline together with a
-		 * state. The next load returns that state or a newer one.
+		 * The acquire makes the next load return the state that timer_change() has stored
+		 * together with this deadline, or a newer state.
 		 */
-		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
+		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
 	return pair;
@@ -269,8 +269,9 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Reads what the timer in `slot` was armed with, and the index of its queue. The caller has loaded
- * its deadline and state into view->pair. Returns false if they say that the slot is free. All of
- * it is known to belong to one timer only if timer_change() with view->pair succeeds afterwards.
+ * the timer's deadline and state into view->pair. Returns false if they say that the slot is free.
+ * Another thread may change the timer meanwhile, so the caller may rely on what was read only if
+ * timer_change() with view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -319,7 +320,7 @@ struct timer_expiry {
 	uint64_t queue_slack;
 };
 
-/* Tells the owner what to do with a slot after timer_expire(). */
+/* The result of timer_expire(): what its caller has to do next for the timer's slot. */
 enum timer_expired {
 	TIMER_IS_PENDING, /* the timer has expired: put an event into its queue */
 	TIMER_IS_LATER,   /* the timer has moved: schedule the slot again, at `at_ns` */
@@ -327,12 +328,12 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot if it is due. The owner has just taken the slot's entry, which was
- * for `by_ns`, out of its schedule.
+ * Expires the timer in a slot if it is due. The calling thread, the owner, has just removed the
+ * slot from its schedule, where the slot was entered for the time `by_ns`.
  *
- * An armed timer that is due at `by_ns` becomes PENDING, or OVERDUE if its next period is due at
- * `now_ns` as well. A periodic timer that was PENDING already becomes OVERDUE. If the slot is free,
- * its deadline becomes "never", because it has no schedule entry any more.
+ * If an armed timer is due at `by_ns`, it becomes PENDING, or OVERDUE if its next period is due at
+ * `now_ns` too. A periodic timer that was PENDING already becomes OVERDUE. A free slot gets the
+ * deadline "never", because it is not scheduled any more.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
