@@ -31,8 +31,8 @@
 #define TURN_MAX_NS UINT64_C(2500000000)
 #define THREAD_NAME "timerhub-store"
 /*
- * The store's thread checkpoints so much at a time and makes submits in between, because SQLite
- * cannot pause within a checkpoint.
+ * The store's thread checkpoints so much at a time, because SQLite cannot pause within a
+ * checkpoint. In between it makes the changes that timerhub_store_submit() has queued.
  */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
@@ -48,8 +48,8 @@
 
 /*
  * Appends a work item to the queue. Returns true if no thread is doing the items of the queue: the
- * caller then has to become this thread, the leader. For a submit it has to wake the store's own
- * thread instead, which leads unless another thread comes first.
+ * caller then has to become this thread, the leader. For an item of timerhub_store_submit(), it has
+ * to wake the store's own thread instead, which leads unless another thread comes first.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
