@@ -109,9 +109,9 @@ struct timerhub_relay_config {
 };
 
 /*
- * Counters of a queue, and of what this process does with it. Some count polls by a relay, a
- * process that serves the queue. A relay polls Redis when the next task is due, and when a message
- * from another process wakes it.
+ * Counters of a queue, and of what this process does with it. Some of them count the polls of a
+ * relay, a process that serves the queue. A relay polls Redis when the next task is due, and when a
+ * message from another process wakes it.
  */
 struct timerhub_relay_stats {
 	/* The first ten counters are about the queue, and come from Redis. */
@@ -346,9 +346,8 @@ struct timerhub_relay_change {
 
 /*
  * Puts many tasks in a few round trips. The `op` of each change is 0 or TIMERHUB_RELAY_PUT. Each
- * put can fail alone, and its result is stored in its `result`. Returns how many puts have the
- * result 0. If every change is wrong, so that nothing is sent to Redis, returns the error of the
- * first.
+ * put can fail alone, and its `result` says how it ended. Returns how many puts have the result 0.
+ * If every change is wrong, so that nothing is sent to Redis, returns the error of the first.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);

@@ -43,9 +43,9 @@ struct look {
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
 /*
- * A work item: changes that a thread wants to have made, or tasks that it wants to take. The leader
- * does it, which is the one thread at a time that uses the connection to the database. An item lies
- * on the stack of the thread that waits for it. Nobody waits for an item of
+ * A work item: changes that a thread wants to have made, or tasks that it wants to take. Only the
+ * leader does work items. The leader is the one thread at a time that uses the connection to the
+ * database. An item lies on the stack of the thread that waits for it. Nobody waits for an item of
  * timerhub_store_submit(), which lies on the heap.
  */
 struct work {
@@ -275,8 +275,8 @@ int deliver_look(struct timerhub_store *store, struct look *ret);
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
 /*
- * Ends the leases of tasks that were taken before the machine was last booted. A lease ends at a
- * time on CLOCK_BOOTTIME, which has begun anew. Returns 0 or a negative errno.
+ * Ends the leases of tasks that were taken before the machine was last booted, because a lease ends
+ * at a time on CLOCK_BOOTTIME, which has begun anew. Returns 0 or a negative errno.
  */
 int deliver_open(struct timerhub_store *store);
 
