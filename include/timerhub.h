@@ -204,9 +204,9 @@ struct timerhub_stats {
 	uint64_t overruns;  /* periods that shared the event of an earlier period */
 	uint64_t live;      /* timers that are live now, including idle ones */
 	/*
-	 * The most timers that were live at the same time. It can be up to 256 a CPU too high,
-	 * because the hub counts the memory that timers have ever used, and each CPU sets some of
-	 * that aside.
+	 * The most timers that were live at the same time. The number can be too high, by up to 256
+	 * for each CPU, because the hub counts the memory that timers have ever used, and each CPU
+	 * sets some of that aside.
 	 */
 	uint64_t live_max;
 	uint64_t inbox_max;     /* most changes of timers that the owner found waiting at once */
@@ -487,9 +487,9 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 #endif
 
 /*
- * Writes statistics as text for people: one name and value a line, and percentiles of both
- * latenesses. Like snprintf(3), it writes as much as fits into `bytes`, ends that with a NUL, and
- * returns the length of the whole text. Lock-free.
+ * Writes statistics as text for people: one name and value a line, and percentiles of `lateness`
+ * and `delivery_lateness`. Like snprintf(3), it writes as much as fits into `bytes`, ends that with
+ * a NUL, and returns the length of the whole text. Lock-free.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
@@ -542,9 +542,9 @@ typedef int timerhub_running_fn(const struct timerhub_running *running, void *co
  * Calls `fn` for each thread that has dispatched a queue of the hub and has not ended, and for each
  * loop on the hub that was opened with TIMERHUB_LOOP_OBSERVABLE.
  *
- * The threads keep running during the walk. So a callback that `fn` is told about may have returned
- * by now, but the thread was really running it. Returns 0, or what `fn` has returned to end the
- * walk, or -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE. Lock-free.
+ * The threads keep running during the walk, so a callback that `fn` is told about ran a moment ago,
+ * but may have returned by now. Returns 0, or what `fn` has returned to end the walk, or
+ * -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);

@@ -197,9 +197,9 @@ TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_
 
 /*
  * Returns the time at which the loop last read its clock; the call itself does not read it. In the
- * handler of a socket that is the time before the wait, which may be long ago. So if your handlers
- * use timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update() right after the
- * wait. timerhub_timeout_set() does not need that. Returns 0 if `loop` is NULL.
+ * handler of a socket, that is the time before the event loop blocked, which may be long ago. So if
+ * your handlers use timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update()
+ * right after the wait. timerhub_timeout_set() does not need that. Returns 0 if `loop` is NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
@@ -291,9 +291,9 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 
 /*
  * Lists functions whose callbacks were slow since the loop was opened, beginning with the one whose
- * callback took longest. Callbacks of timeouts and of the queue are both included. The loop
- * remembers 32 functions. Stores up to `max` of them in `ret` and returns how many it has stored,
- * or -EOPNOTSUPP if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
+ * callback took longest. Callbacks of timeouts and of timers on the loop's queue are both included.
+ * The loop remembers 32 functions. Stores up to `max` of them in `ret` and returns how many it has
+ * stored, or -EOPNOTSUPP if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
@@ -378,10 +378,10 @@ struct timerhub_loop_front {
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
 	 * How many entries of `fresh` are used. If all 64 are, the inline timerhub_timeout_set()
-	 * calls the library, which reads the clock and empties the array. In a loop on a manual hub
-	 * the count is always 64, so that each set asks the library for the hub's time. In a manual
-	 * loop it is always 65, which means that base_ns is the exact time and no deadline needs a
-	 * later correction.
+	 * calls the library, which reads the clock and empties the array. If the loop's hub has
+	 * TIMERHUB_MANUAL, the count is always 64, so that each call asks the library for the hub's
+	 * time. If the loop has TIMERHUB_LOOP_MANUAL, the count is always 65, because base_ns is
+	 * then the exact time and no deadline needs a later correction.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
@@ -420,8 +420,8 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Both may be
- * NULL. If it returns 0, the caller must use the library's function, which decides whether that is
- * an error.
+ * NULL. If the result is 0, the inline functions call the library's functions of the same names,
+ * which find out whether that is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

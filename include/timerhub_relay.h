@@ -109,8 +109,9 @@ struct timerhub_relay_config {
 };
 
 /*
- * Counters of a queue, and of what this process does with it. A relay is a process that serves the
- * queue. It polls Redis when the next task is due, and when another process wakes it by a message.
+ * Counters of a queue, and of what this process does with it. Some of them count the polls of a
+ * relay, a process that serves the queue. A relay polls Redis when the next task is due, and when a
+ * message from another process wakes it.
  */
 struct timerhub_relay_stats {
 	/* The first ten counters are about the queue, and come from Redis. */
@@ -145,15 +146,18 @@ struct timerhub_relay_stats {
 	 * same buckets as in struct timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* `parked_cut` and `paused` are about the queue, like the first ten counters. */
+	/*
+	 * `parked_cut` and `paused` come from Redis. They describe the queue, not what this process
+	 * has done.
+	 */
 	uint64_t parked_cut; /* parked tasks that dead_max removed; nobody can revive them */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
 };
 
 /*
- * What is kept of the tasks if a server or its machine fails, best last. timerhub-relay(7) has the
- * details.
+ * Which tasks are still there after a server or its machine has failed. Of the values from 1 to 4,
+ * a higher one keeps more tasks. timerhub-relay(7) has the details.
  */
 enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* the server does not show its configuration */
@@ -342,8 +346,8 @@ struct timerhub_relay_change {
 
 /*
  * Puts many tasks in a few round trips. The `op` of each change is 0 or TIMERHUB_RELAY_PUT. Each
- * put can fail alone, and its result is stored in its `result`. Returns how many of them have the
- * result 0, or the first error if none was sent.
+ * put can fail alone, and its `result` says how it ended. Returns how many puts have the result 0.
+ * If every change is wrong, so that nothing is sent to Redis, returns the error of the first.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);

@@ -201,11 +201,11 @@ TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
 /*
  * Ends a task, because its work is done. If the task is periodic, it waits for its next period
  * instead. The call also works after the lease, unless another worker has got the task by then.
- * Returns -ESTALE if the task was delivered again, moved or answered meanwhile, and -ENOENT if it
- * has ended.
+ * Returns -ESTALE if another call has changed the task or delivered it again since this delivery,
+ * and -ENOENT if the task no longer exists.
  *
  * If timerhub_store_done(), timerhub_store_retry() or timerhub_store_park() returns 0, -ESTALE or
- * -ENOENT, it has freed the key and data of the struct and set them to NULL.
+ * -ENOENT, it has freed the key and data of `task`, and set these pointers to NULL.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
@@ -219,9 +219,9 @@ TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task: it is not delivered until it is moved. It keeps its key in the table. `reason` is a
- * number of the program's own, which the view timerhub_list shows. Like timerhub_store_done(), the
- * call frees the struct's key and data, and returns the same errors.
+ * Parks a task: nobody gets it until timerhub_store_move() gives it a new time. It keeps its key in
+ * the table. `reason` is a number of the program's own, which the view timerhub_list shows. Like
+ * timerhub_store_done(), the call frees the key and data of `task`, and returns the same errors.
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
@@ -363,8 +363,8 @@ struct timerhub_store_stats {
 };
 
 /*
- * Stores the statistics in *ret. Set the struct's `size` before the call. For exact counts, query
- * the tables.
+ * Stores the statistics in *ret. Set the struct's `size` before the call. The counts of tasks stop
+ * at 100,000. To count more, query the table of tasks by SQL.
  */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);

@@ -79,9 +79,10 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The new descriptor must not be 0, 1 or 2, because these belong to the standard
-		 * streams. It could not be moved away from there, because closing the old one would
-		 * drop SQLite's locks on the file.
+		 * The descriptor of the -shm must not be 0, 1 or 2, because these belong to the
+		 * standard streams, so descriptors of /dev/null take these numbers first. Opening
+		 * the -shm a second time and closing the first descriptor would drop SQLite's locks
+		 * on the file.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -269,10 +270,10 @@ static void file_lengthen(int fd, off_t bytes)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }
 
-/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL. */
 void files_make_room(const struct files *files, uint32_t frame_bytes)
 {
 	file_lengthen(files->wal_fd, ROOM_BYTES);
+	/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL */
 	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
 }
 

@@ -77,9 +77,9 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection. While the store is being opened, SQLite waits for the locks of other
- * processes, up to the timeout. Later SQLite does not wait, because the library then waits for the
- * locks itself.
+ * Opens a connection to the database. Until the store is open, SQLite waits for the locks of other
+ * processes, up to the timeout. Afterwards SQLite returns at once if the database is locked, and
+ * writer_begin() does the waiting.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {

@@ -64,7 +64,9 @@ static const char schema[] =
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
 	/*
-	 * the id of the boot in which the leases were made, and CLOCK_REALTIME minus CLOCK_BOOTTIME
+	 * `boot` is the id of the machine's boot in which workers took the tasks, because a reboot
+	 * ends their leases. offset_us is CLOCK_REALTIME minus CLOCK_BOOTTIME, and turns the end of
+	 * a lease into a time of the wall clock.
 	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
@@ -195,8 +197,8 @@ static const char *const statement_texts[STATEMENTS] = {
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
 	/*
-	 * If due_us+interval_us*?9 does not fit into 64 bits, SQLite computes a REAL, and min()
-	 * selects the limit.
+	 * The new due_us is at most 10^16. If due_us+interval_us*?9 does not fit into 64 bits,
+	 * SQLite computes a REAL, which is greater, so min() returns 10^16.
 	 */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
@@ -229,9 +231,9 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * Each of these four statements lists up to ?9 tasks in the order of an index. A count runs
-	 * a statement several times: ?1 is the id of the task that was listed last before, and ?7
-	 * is the due_us or lease of that task.
+	 * Each of the next four statements lists up to ?9 tasks in the order of an index. To count
+	 * all tasks, the library runs a statement several times. Each run goes on behind the last
+	 * task of the run before: ?1 is the id of this task, and ?7 its due_us or lease.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

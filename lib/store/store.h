@@ -43,9 +43,10 @@ struct look {
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
 /*
- * A work item: what a thread wants to have done by the leader, which is the one thread at a time
- * that uses the connection to the database. An item lies on the stack of the thread that waits for
- * it, or belongs to a submit, for which nobody waits.
+ * A work item: changes that a thread wants to have made, or tasks that it wants to take. Only the
+ * leader does work items. The leader is the one thread at a time that uses the connection to the
+ * database. An item lies on the stack of the thread that waits for it. Nobody waits for an item of
+ * timerhub_store_submit(), which lies on the heap.
  */
 struct work {
 	struct work *next;
@@ -273,7 +274,10 @@ int deliver_look(struct timerhub_store *store, struct look *ret);
  */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
-/* Ends the leases of an earlier boot of the machine. Returns 0 or a negative errno. */
+/*
+ * Ends the leases of tasks that were taken before the machine was last booted, because a lease ends
+ * at a time on CLOCK_BOOTTIME, which has begun anew. Returns 0 or a negative errno.
+ */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */
@@ -310,7 +314,8 @@ int writer_sync_all(struct timerhub_store *store);
 void store_fail(struct timerhub_store *store);
 
 /*
- * The main function of the store's own thread. It returns when `quits` is set and no submit waits.
+ * The main function of the store's own thread. Once `quits` is set, the thread makes the changes
+ * that timerhub_store_submit() has queued, and returns.
  */
 void *keeper_main(void *store);
 

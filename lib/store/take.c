@@ -108,8 +108,9 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * If the boot's id is not the stored one, the machine was booted again, so all leases end.
-	 * Without an id, the sign of that is a changed difference of the clocks.
+	 * All leases end if the machine was rebooted. The result is 0 if the stored boot id differs
+	 * from the present one. Without /proc, store->boot is empty, and a changed difference
+	 * between CLOCK_REALTIME and CLOCK_BOOTTIME counts as a reboot.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);

@@ -31,8 +31,8 @@
 #define TURN_MAX_NS UINT64_C(2500000000)
 #define THREAD_NAME "timerhub-store"
 /*
- * The store's thread checkpoints so much at a time and makes submits in between, because SQLite
- * cannot pause within a checkpoint.
+ * The store's thread checkpoints so much at a time, because SQLite cannot pause within a
+ * checkpoint. In between it makes the changes that timerhub_store_submit() has queued.
  */
 #define PIECE_BYTES (UINT64_C(2) << 20)
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
@@ -48,8 +48,8 @@
 
 /*
  * Appends a work item to the queue. Returns true if no thread is doing the items of the queue: the
- * caller then has to become this thread, the leader. For a submit it has to wake the store's own
- * thread instead, which leads unless another thread comes first.
+ * caller then has to become this thread, the leader. For an item of timerhub_store_submit(), it has
+ * to wake the store's own thread instead, which leads unless another thread comes first.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
@@ -94,7 +94,7 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	lock_take(&store->shared.lock);
 	while (*place && *place != work)
 		place = &(*place)->next;
-	/* relaxed: the state becomes WORK_LEADS only under this lock */
+	/* relaxed: the state becomes WORK_LEADS only under shared.lock, which this thread holds */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
 		*place = work->next;
@@ -251,8 +251,8 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 
 /*
  * Does all items of a batch in a transaction that has begun, and commits it. Items that take tasks
- * come last, so that they find the tasks that were just put. If `serves` is false, they fail with
- * -ENOSPC.
+ * come last, so that they find the tasks that were just put. If `serves` is false, the items that
+ * take tasks fail with -ENOSPC.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -323,9 +323,10 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Reports to the threads of these work items how the transaction has ended. If `changes` is true,
- * handles only the items that have changes, and the caller holds synced.lock. If `changes` is
- * false, handles only the items that take tasks. Returns a list of the items that were not handled.
+ * Reports the result of a transaction to the threads that wait for the items in `works`. If
+ * `changes` is false, handles only the items that take tasks, because these need not wait for the
+ * sync. If `changes` is true, handles only the items that make changes, and the caller holds
+ * synced.lock. Returns a list of the items that were not handled.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -459,7 +460,7 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 
 /*
  * Makes the next writer overwrite the WAL from its beginning, if no reader still needs it. Only the
- * leader calls this, because then no other thread of the store is writing.
+ * leader calls this, because it is the one thread of the store that may write at the moment.
  */
 static void wal_restart(struct timerhub_store *store)
 {
@@ -519,8 +520,9 @@ int writer_do(struct timerhub_store *store, struct work *work)
 
 	for (; leads || work_await(store, work); leads = false) {
 		/*
-		 * Relaxed, because no other thread writes this state before writer_lead() has made
-		 * that thread the leader, under a lock.
+		 * Relaxed, because only the leader writes the state of a queued item. The calling
+		 * thread is the leader until writer_lead() makes another thread the leader, under a
+		 * lock.
 		 */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
@@ -553,8 +555,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 /*
  * Copies as much of the WAL into the database as it can, while other threads and processes go on
- * writing. `seen` says how many bytes of the WAL are in use. If nearly all of these are copied, and
- * the WAL is long or has lost its reserved space, the next writer is told to begin the WAL anew.
+ * writing. `seen` says how many bytes of the WAL are in use. If nearly all of these are copied, the
+ * next writer is told to begin the WAL anew, provided that the WAL is long, or that another program
+ * has truncated the file, which should have zeros at its end.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -567,8 +570,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * `log` stays -1 if another process is checkpointing or the disk is full. Then count all
-	 * `seen` bytes as copied, so that the next try waits until more is written.
+	 * SQLite stores in `log` how many frames the WAL has. If another process is checkpointing
+	 * or the disk is full, `log` stays -1, and `bytes` stays `seen`. All `seen` bytes then
+	 * count as copied, so that the next try waits until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
@@ -576,9 +580,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
 	lock_take(&store->shared.lock);
 	/*
-	 * If this store has committed during the checkpoint, wal_bytes is newer than `bytes`. If
-	 * not, `bytes` is newer, because another process may have written to the WAL or begun it
-	 * anew.
+	 * wal_bytes and `bytes` are both the length of the WAL. If wal_bytes is no longer `seen`,
+	 * this store has committed during the checkpoint, so wal_bytes is newer. Otherwise `bytes`
+	 * is newer, because another process may have written to the WAL or begun it anew.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
