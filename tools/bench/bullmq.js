@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads a queue of BullMQ as relay_load.c loads one of the relay. bullmq.py runs both.
+// Loads a queue of BullMQ as relay_load.c loads one of the relay. tools/run-bench runs both.
 //
 // Usage: node bullmq.js PORT put CALLERS COUNT    tasks a second of so many adds at a time
 //        node bullmq.js PORT put_many BATCH COUNT the same by addBulk() of so many
