@@ -2,8 +2,6 @@
 # shellcheck shell=bash
 # The scripts of this folder source this file to install the Debian packages that they need.
 
-packages_yes=no # yes: packages_need installs without asking
-
 # packages_missing PACKAGE...: prints the packages that are not installed.
 packages_missing() {
 	local package
@@ -33,7 +31,7 @@ packages_install() {
 # Asks at a terminal whether the script may install the missing packages.
 packages_may_install() {
 	local answer
-	[[ $packages_yes == yes || ! -t 0 || ! -t 1 ]] ||
+	[[ ! -t 0 || ! -t 1 ]] ||
 		{ read -r -p "Install them, and what they depend on? [y/N] " answer &&
 			[[ $answer == [yY]* ]]; }
 }
