@@ -66,28 +66,6 @@ packages_need() {
 	fi
 }
 
-# Prints the package with the runtime of clang's sanitizers, whose name has the version of the
-# installed clang, or of the one that apt knows. Without clang it prints nothing.
-packages_clang_runtime() {
-	local version
-	command -v dpkg-query >/dev/null || return 0
-	version=$(clang -dumpversion 2>/dev/null) ||
-		version=$(apt-cache depends clang 2>/dev/null |
-			sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p')
-	if [[ -n $version ]]; then
-		echo "libclang-rt-${version%%.*}-dev"
-	fi
-}
-
-# packages_need_clang PACKAGE...: also needs clang and its sanitizers. The second call is for a new
-# machine, where apt knows no package before the first call has updated its lists.
-packages_need_clang() {
-	local runtime
-	packages_need "$@" clang
-	mapfile -t runtime < <(packages_clang_runtime)
-	packages_need "${runtime[@]}"
-}
-
 # Lists of packages for the scripts.
 # shellcheck disable=SC2034
 {
@@ -99,6 +77,8 @@ packages_need_clang() {
 	packages_store=(libsqlite3-dev)
 	# and what the relay's tests start; these packages start no service
 	packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
+	# with its sanitizers and libFuzzer, and the linker for them
+	packages_clang=(clang libclang-rt-dev lld)
 	# a parser of the OpenMetrics text that the tools print
 	packages_metrics=(python3-prometheus-client)
 	# the suite `packaging`
