@@ -84,7 +84,4 @@ packages_need() {
 	# the suite `packaging`
 	packages_packaging=(binutils cmake abigail-tools musl-tools)
 	packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
-	# for tools/build-deb; every build dependency implies build-essential
-	packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
-		libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)
 }
