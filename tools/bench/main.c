@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "driver.h"
+#include "workload.h"
 
 #define MEASURE_SECONDS_MAX 600
 
