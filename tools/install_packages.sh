@@ -28,18 +28,11 @@ packages_install() {
 	return 1
 }
 
-# Asks at a terminal whether the script may install the missing packages.
-packages_may_install() {
-	local answer
-	[[ ! -t 0 || ! -t 1 ]] ||
-		{ read -r -p "Install them, and what they depend on? [y/N] " answer &&
-			[[ $answer == [yY]* ]]; }
-}
-
-# packages_need PACKAGE...: installs the missing packages as root. For another user it prints the
-# command that does, and ends the script. Without dpkg it only prints what is needed.
+# packages_need PACKAGE...: installs the missing packages as root; at a terminal it asks first. For
+# another user it prints the command that does, and ends the script. Without dpkg it only prints what
+# is needed.
 packages_need() {
-	local missing
+	local missing answer=
 	if ! command -v dpkg-query >/dev/null; then
 		echo "There is no dpkg here. This needs what Debian has in the packages $*"
 		return
@@ -55,9 +48,9 @@ packages_need() {
 		exit 1
 	fi
 	echo "These packages are missing: ${missing[*]}"
-	if ! packages_may_install; then
-		echo "Nothing was installed."
-		exit 1
+	if [[ -t 0 && -t 1 ]]; then
+		read -r -p "Install them, and what they depend on? [y/N] " answer || true
+		[[ $answer == [yY]* ]] || { echo "Nothing was installed." && exit 1; }
 	fi
 	echo "Installing them: apt-get update, apt-get install --no-install-recommends"
 	if ! packages_install "${missing[@]}"; then
