@@ -29,8 +29,8 @@ packages_install() {
 }
 
 # packages_need PACKAGE...: installs the missing packages as root; at a terminal it asks first. For
-# another user it prints the command that does, and ends the script. Without dpkg it only prints what
-# is needed.
+# another user it prints the command that does, and ends the script. Without dpkg it only prints
+# what is needed.
 packages_need() {
 	local missing answer=
 	if ! command -v dpkg-query >/dev/null; then
