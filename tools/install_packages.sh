@@ -2,8 +2,6 @@
 # shellcheck shell=bash
 # The scripts of this folder source this file to install the Debian packages that they need.
 
-packages_yes=no # yes: packages_need installs without asking
-
 # packages_missing PACKAGE...: prints the packages that are not installed.
 packages_missing() {
 	local package
@@ -30,18 +28,11 @@ packages_install() {
 	return 1
 }
 
-# Asks at a terminal whether the script may install the missing packages.
-packages_may_install() {
-	local answer
-	[[ $packages_yes == yes || ! -t 0 || ! -t 1 ]] ||
-		{ read -r -p "Install them, and what they depend on? [y/N] " answer &&
-			[[ $answer == [yY]* ]]; }
-}
-
-# packages_need PACKAGE...: installs the missing packages as root. For another user it prints the
-# command that does, and ends the script. Without dpkg it only prints what is needed.
+# packages_need PACKAGE...: installs the missing packages as root; at a terminal it asks first. For
+# another user it prints the command that does, and ends the script. Without dpkg it only prints
+# what is needed.
 packages_need() {
-	local missing
+	local missing answer=
 	if ! command -v dpkg-query >/dev/null; then
 		echo "There is no dpkg here. This needs what Debian has in the packages $*"
 		return
@@ -57,37 +48,15 @@ packages_need() {
 		exit 1
 	fi
 	echo "These packages are missing: ${missing[*]}"
-	if ! packages_may_install; then
-		echo "Nothing was installed."
-		exit 1
+	if [[ -t 0 && -t 1 ]]; then
+		read -r -p "Install them, and what they depend on? [y/N] " answer || true
+		[[ $answer == [yY]* ]] || { echo "Nothing was installed." && exit 1; }
 	fi
 	echo "Installing them: apt-get update, apt-get install --no-install-recommends"
 	if ! packages_install "${missing[@]}"; then
 		echo "Could not install: ${missing[*]}" >&2
 		exit 1
 	fi
-}
-
-# Prints the package with the runtime of clang's sanitizers, whose name has the version of the
-# installed clang, or of the one that apt knows. Without clang it prints nothing.
-packages_clang_runtime() {
-	local version
-	command -v dpkg-query >/dev/null || return 0
-	version=$(clang -dumpversion 2>/dev/null) ||
-		version=$(apt-cache depends clang 2>/dev/null |
-			sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p')
-	if [[ -n $version ]]; then
-		echo "libclang-rt-${version%%.*}-dev"
-	fi
-}
-
-# packages_need_clang PACKAGE...: also needs clang and its sanitizers. The second call is for a new
-# machine, where apt knows no package before the first call has updated its lists.
-packages_need_clang() {
-	local runtime
-	packages_need "$@" clang
-	mapfile -t runtime < <(packages_clang_runtime)
-	packages_need "${runtime[@]}"
 }
 
 # Lists of packages for the scripts.
@@ -101,12 +70,11 @@ packages_need_clang() {
 	packages_store=(libsqlite3-dev)
 	# and what the relay's tests start; these packages start no service
 	packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
+	# with its sanitizers and libFuzzer, and the linker for them
+	packages_clang=(clang libclang-rt-dev lld)
 	# a parser of the OpenMetrics text that the tools print
 	packages_metrics=(python3-prometheus-client)
 	# the suite `packaging`
 	packages_packaging=(binutils cmake abigail-tools musl-tools)
 	packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
-	# for tools/build-deb; every build dependency implies build-essential
-	packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
-		libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)
 }

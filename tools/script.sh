@@ -41,9 +41,3 @@ quietly() {
 	fi
 	rm -f "$log"
 }
-
-# count_results RESULT LOG: prints the number of tests with this result in meson's log, where each
-# line is one JSON object.
-count_results() {
-	grep -c "\"result\": \"$1\"" "$2" || true
-}

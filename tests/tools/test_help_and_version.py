@@ -16,7 +16,7 @@ ROOT = pathlib.Path(sys.argv[1])
 TOOLS = [pathlib.Path(tool) for tool in sys.argv[2:]]
 SCRIPTS = sorted((ROOT / "tools").glob("run-*"))
 OTHER_SCRIPTS = [ROOT / "tools" / name
-                 for name in ("abi", "amalgamate", "build-deb", "build-site", "release")]
+                 for name in ("abi", "amalgamate", "build-site")]
 LINES, COLUMNS = 24, 80
 VERSION = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text("utf-8"), re.M)[1]
 

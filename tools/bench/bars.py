@@ -9,6 +9,7 @@ the picture again and compares, so it cannot fall behind the table.
 """
 
 import pathlib
+import re
 
 TABLE = pathlib.Path(__file__).resolve().parent / "README.md"
 ROW_NAME = "server, 100000 timers, 1 thread: CPU ns"
@@ -22,19 +23,14 @@ BARS = (("timerhub-loop-alone", "timerhub, one loop"),
 LEFT, WIDTH, ROW, TOP = 190, 430, 26, 34
 
 
-def cells(line):
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
 def values():
     """The row of 10^5 connections, as timerhub-bench prints it, by the names of the columns."""
-    head = []
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| |"):
-            head = cells(line)
-        if line.startswith("| ") and cells(line)[0] == ROW_NAME:
-            return dict(zip(head, cells(line)))
-    raise SystemExit(f"{TABLE}: no row {ROW_NAME}")
+    found = re.search(rf"^\| \|(.*)\n(?:\|.*\n)*?\| {re.escape(ROW_NAME)} \|(.*)$",
+                      TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        raise SystemExit(f"{TABLE}: no row {ROW_NAME}")
+    head, row = ([cell.strip() for cell in line.split("|")] for line in found.groups())
+    return dict(zip(head, row))
 
 
 def picture(value):

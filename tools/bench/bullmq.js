@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads a queue of BullMQ as relay_load.c loads one of the relay. bullmq.py runs both.
+// Loads a queue of BullMQ as relay_load.c loads one of the relay. tools/run-bench runs both.
 //
-// Usage: node bullmq.js PORT put CALLERS COUNT    tasks a second of so many adds at a time
-//        node bullmq.js PORT put_many BATCH COUNT the same by addBulk() of so many
-//        node bullmq.js PORT take WORKERS COUNT   puts tasks that are due, then prints how many a
-//                                                 second so many workers take and end
-//        node bullmq.js PORT late WORKERS COUNT RATE MIN_MS SPAN_MS
-//            puts RATE tasks a second, each due in MIN_MS to MIN_MS + SPAN_MS, and prints by how
-//            many us each was late at its worker, as a list of JSON
+// Usage: node bullmq.js PORT put|put_many|take|late N COUNT ..., as relay_load's but submit
 'use strict';
 const { Queue, Worker } = require('bullmq');
 const [port, mode, ...numbers] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "driver.h"
+#include "workload.h"
 
 #include <errno.h>
 #include <pthread.h>

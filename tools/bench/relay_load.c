@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads a relay's queue through the library. bullmq.py runs it beside bullmq.js, which loads BullMQ
- * in the same ways.
+ * Loads a relay's queue through the library. tools/run-bench runs it beside bullmq.js, which loads
+ * BullMQ in the same ways.
  *
  * Usage: relay_load QUEUE put CALLERS COUNT      tasks a second that so many threads put
  *        relay_load QUEUE put_many BATCH COUNT   the same by one thread, so many in one call

@@ -18,7 +18,6 @@
 #define CROSS (1u << 1)    /* any thread may call it */
 #define OWNER (1u << 2)    /* a thread applies the calls: its own, or that in run() */
 #define SERVER (1u << 4)   /* is measured in the workload "server" */
-#define LATE (1u << 5)     /* is measured in the workload "lateness" */
 #define DURABLE (1u << 6)  /* arm() returns when the task is on stable storage */
 #define FINISHES (1u << 7) /* so does finish(), with the acknowledgement */
 #define ALONE (1u << 8)    /* one thread puts tasks, in place of the run's threads */

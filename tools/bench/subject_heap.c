@@ -3,14 +3,12 @@
  * "heap" is the textbook design: a 4-ary heap under a mutex, whose owner sleeps on a condition
  * variable until the earliest deadline. Only an arm with an earlier one wakes it. It takes due
  * timers in batches and calls back without the mutex. "heap-loop" is the heap of one event loop,
- * which waits in epoll for one timerfd. "hop" is the floor of a service whose own thread tells
- * another: one spins until each deadline and writes an eventfd, on which the other waits in epoll.
+ * which waits in epoll for one timerfd.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -196,7 +194,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVER | LATE,
+SUBJECT(heap, "heap", TIMERS | CROSS | OWNER | SERVER,
         CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run))
 
 /* ---- one event loop's heap ---- */
@@ -253,53 +251,5 @@ static void loop_run(bool (*done)(void))
 			loop_wait();
 }
 
-SUBJECT(heap_loop, "heap-loop", TIMERS | SERVER | LATE,
+SUBJECT(heap_loop, "heap-loop", TIMERS | SERVER,
         CALLS(loop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, loop_run))
-
-/* ---- the floor of a hop ---- */
-
-static uint32_t *hops; /* the due timers, in the order of their deadlines */
-static uint32_t hops_count;
-static int bell_fd;
-
-static void hop_open(const struct subject_setup *setup)
-{
-	heap4_open(&heap, setup->timers + 1);
-	hops = subject_allocate(setup->timers + 1, sizeof(*hops));
-	bell_fd = eventfd(0, EFD_CLOEXEC);
-	if (bell_fd < 0)
-		subject_fail("eventfd", errno);
-	epoll_fd = subject_epoll(bell_fd);
-}
-
-static void *hop_spin(void *argument)
-{
-	(void)argument;
-	for (uint32_t count = 0, taken; heap.count > 0; count += taken) {
-		taken = heap4_take(&heap, clock_monotonic_ns(), &hops[count], HEAP_BATCH);
-		__atomic_store_n(&hops_count, count + taken, __ATOMIC_RELEASE);
-		if (taken > 0 && eventfd_write(bell_fd, 1) < 0)
-			subject_fail("eventfd_write", errno);
-	}
-	return NULL;
-}
-
-static void hop_run(bool (*done)(void))
-{
-	struct epoll_event event;
-	pthread_t spinner;
-	uint32_t seen = 0;
-	eventfd_t bells;
-
-	if (pthread_create(&spinner, NULL, hop_spin, NULL) != 0)
-		subject_fail("pthread_create", EAGAIN);
-	while (!done()) {
-		if (epoll_wait(epoll_fd, &event, 1, -1) != 1 || eventfd_read(bell_fd, &bells) < 0)
-			subject_fail("epoll_wait", errno);
-		while (seen < __atomic_load_n(&hops_count, __ATOMIC_ACQUIRE))
-			subject_expired(hops[seen++]);
-	}
-}
-
-SUBJECT(hop, "hop", LATE,
-        CALLS(hop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, hop_run))

@@ -67,5 +67,5 @@ static void libev_run(bool (*done)(void))
 		(void)ev_run(loop, EVRUN_ONCE);
 }
 
-SUBJECT(libev, "libev", TIMERS | SERVER | LATE,
+SUBJECT(libev, "libev", TIMERS | SERVER,
         CALLS(libev_open, libev_tick, libev_arm, libev_rearm, libev_cancel, libev_run))

@@ -112,7 +112,7 @@ static void libevent_within(void (*body)(void))
 	(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-SUBJECT(libevent, "libevent", TIMERS | CROSS | SERVER | LATE,
+SUBJECT(libevent, "libevent", TIMERS | CROSS | SERVER,
         CALLS(libevent_open, libevent_tick, libevent_arm, libevent_arm, libevent_cancel,
               libevent_run),
         .timers_max = PEER_TIMERS_MAX, .within = libevent_within)

@@ -58,6 +58,6 @@ static void libuv_run(bool (*done)(void))
 		(void)uv_run(&loop, UV_RUN_ONCE);
 }
 
-SUBJECT(libuv, "libuv", TIMERS | SERVER | LATE,
+SUBJECT(libuv, "libuv", TIMERS | SERVER,
         CALLS(libuv_open, libuv_tick, libuv_arm, libuv_rearm, libuv_cancel, libuv_run),
         .timers_max = PEER_TIMERS_MAX)

@@ -51,5 +51,5 @@ static void loop_run(bool (*done)(void))
 		(void)poll(&event, 1, -1);
 }
 
-SUBJECT(timerhub_loop_alone, "timerhub-loop-alone", TIMERS | SERVER | LATE,
+SUBJECT(timerhub_loop_alone, "timerhub-loop-alone", TIMERS | SERVER,
         CALLS(loop_open, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run))

@@ -70,7 +70,7 @@ static void timerfd_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(timerfd, "timerfd", TIMERS | CROSS | LATE,
+SUBJECT(timerfd, "timerfd", TIMERS | CROSS,
         CALLS(timerfd_open, subject_cache_now, timerfd_arm, timerfd_arm, timerfd_cancel,
               timerfd_run),
         .timers_max = TIMERFDS_MAX)

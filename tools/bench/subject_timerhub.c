@@ -69,5 +69,5 @@ static void hub_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(timerhub, "timerhub", TIMERS | CROSS | OWNER | SERVER | LATE,
+SUBJECT(timerhub, "timerhub", TIMERS | CROSS | OWNER | SERVER,
         CALLS(hub_open, hub_tick, hub_arm, hub_rearm, hub_cancel, hub_run))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A workload measures a subject. main.c lists the workloads, and runs them. */
+/*
+ * A workload measures a subject. main.c lists the workloads, and runs them; driver.c has the steps
+ * that they have in common.
+ */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
 
@@ -47,5 +50,27 @@ struct meter meter_start(void);
  * by the number of operations of all threads.
  */
 void meter_stop(const struct meter *meter, uint64_t ops);
+
+/* ---- driver.c ---- */
+
+#define TEAM_MAX 64
+
+/* Opens the run's subject, with a thread in run() if setup->cross is set. */
+void driver_open(const struct run *run, const struct subject_setup *setup);
+
+/* Arms, and waits while the subject is full. */
+void driver_arm(uint32_t timer, uint64_t delay_ns);
+
+/* With setup->cross, waits until one more timer has expired: all earlier calls are then applied. */
+void driver_settle(void);
+
+/* Returns the number of CPUs that this process may use. */
+unsigned cpus_count(void);
+
+/*
+ * Calls body(member) on so many threads, which begin together, and waits until all have returned.
+ * Returns the time at which they began.
+ */
+uint64_t team_run(unsigned members, void (*body)(unsigned member));
 
 #endif

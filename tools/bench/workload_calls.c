@@ -17,9 +17,9 @@
  * ended before its next use.
  */
 #include "base/clock.h"
-#include "driver.h"
 #include "randoms.h"
 #include "records.h"
+#include "workload.h"
 
 #define TURN_OPS 64 /* calls between two readings of the clock, as in a turn of a busy event loop */
 #define MEASURE_NS (300 * NS_PER_MS)

@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "driver.h"
 #include "randoms.h"
+#include "workload.h"
 
 #define WAITS_MAX (1u << 22)
 #define LATE_START_NS (100 * NS_PER_MS)

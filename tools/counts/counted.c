@@ -87,11 +87,8 @@ long sysconf(int name)
 			must(call, BATCH, #name);                                                  \
 	}
 
-static uint64_t ignored_ns;
-
 EACH(arm_all, 0, timerhub_arm(queue, &specs[i], &timers[i]))
 BATCHES(arm_many_all, timerhub_arm_many(queue, specs + i, BATCH, timers + i))
-EACH(after_all, 0, timerhub_after(queue, 60 * SECOND_NS + i * STEP_NS, i, &timers[i]))
 EACH(rearm_all, 0, timerhub_rearm(hub, timers[i], 120 * SECOND_NS + i * STEP_NS, TIMERHUB_ABSOLUTE))
 EACH(rearm_all_earlier, 0,
      timerhub_rearm(hub, timers[i], 30 * SECOND_NS + i * STEP_NS, TIMERHUB_ABSOLUTE))
@@ -100,8 +97,6 @@ BATCHES(rearm_many_all,
 EACH(cancel_all, 0, timerhub_cancel(hub, timers[i]))
 BATCHES(cancel_many_all, timerhub_cancel_many(hub, timers + i, BATCH))
 EACH(cancel_sync_all, 0, timerhub_cancel_sync(hub, timers[i]))
-EACH(read_now, 1, timerhub_now(hub) == 1)
-EACH(advance_idle, 0, timerhub_advance(hub, 1000 * (i + 1), &ignored_ns))
 EACH(dispatch_each, 1, timerhub_dispatch(queue, 1))
 EACH(wait_all, 1, timerhub_wait(queue, events, 1, SECOND_NS))
 
@@ -146,11 +141,6 @@ __attribute__((noinline)) static int inline_set(struct timerhub_timeout *timeout
 	return timerhub_timeout_set(loop, timeout, 120 * SECOND_NS);
 }
 
-__attribute__((noinline)) static int inline_set_at(struct timerhub_timeout *timeout)
-{
-	return timerhub_timeout_set_at(loop, timeout, 120 * SECOND_NS);
-}
-
 __attribute__((noinline)) static int inline_stop(struct timerhub_timeout *timeout)
 {
 	return timerhub_timeout_stop(loop, timeout);
@@ -165,17 +155,11 @@ __attribute__((noinline)) static int inline_message(struct timerhub_timeout *tim
 }
 
 /* The parentheses call the library's function in place of the inline one. */
-EACH(set_each, 0, (timerhub_timeout_set)(loop, &timeouts[i], 120 * SECOND_NS))
 EACH(set_each_first, 0, (timerhub_timeout_set)(loop, &timeouts[i], 60 * SECOND_NS + i * STEP_NS))
-EACH(set_each_at, 0, (timerhub_timeout_set_at)(loop, &timeouts[i], 120 * SECOND_NS))
-EACH(stop_each, 1, (timerhub_timeout_stop)(loop, &timeouts[i]))
 EACH(set_each_inline, 0, inline_set(&timeouts[i]))
-EACH(set_each_at_inline, 0, inline_set_at(&timeouts[i]))
 EACH(stop_each_inline, 1, inline_stop(&timeouts[i]))
 EACH(message_each, 0, inline_message(&timeouts[i]))
 EACH(turn_idle, 0, timerhub_loop_turn(loop))
-EACH(settle_idle, 0, timerhub_loop_settle(loop, &ignored_ns))
-EACH(update_each, 1, timerhub_loop_update(loop) == timerhub_loop_now(loop))
 
 /* Sets each timeout for the first time, so that the loop schedules all of them in its next turn. */
 static void set_and_file(void)
@@ -209,11 +193,11 @@ static void arm_and_expire(void)
 	expire_all();
 }
 
-static void open_loop_with(struct timerhub *its_hub, uint32_t flags)
+static void open_loop_with(struct timerhub *its_hub)
 {
 	struct timerhub_loop_config config = {
 		.size = sizeof(config),
-		.flags = flags | (observable ? TIMERHUB_LOOP_OBSERVABLE : 0),
+		.flags = observable ? TIMERHUB_LOOP_OBSERVABLE : 0,
 	};
 
 	must(timerhub_loop_open(&loop, its_hub, &config), 0, "loop_open");
@@ -224,7 +208,7 @@ static void open_loop_with(struct timerhub *its_hub, uint32_t flags)
 
 static void open_loop(void)
 {
-	open_loop_with(hub, 0);
+	open_loop_with(hub);
 }
 
 static void open_loop_and_set(void)
@@ -235,13 +219,7 @@ static void open_loop_and_set(void)
 
 static void open_loop_alone_and_set(void)
 {
-	open_loop_with(NULL, 0);
-	set_and_file();
-}
-
-static void open_manual_loop_and_set(void)
-{
-	open_loop_with(NULL, TIMERHUB_LOOP_MANUAL);
+	open_loop_with(NULL);
 	set_and_file();
 }
 
@@ -262,7 +240,6 @@ static const struct operation {
 } operations[] = {
 	{ "arm", nothing, arm_all },
 	{ "arm_many", nothing, arm_many_all },
-	{ "after", nothing, after_all },
 	{ "file", arm_all, settle },
 	{ "rearm", arm_and_file, rearm_all },
 	{ "rearm_earlier", arm_and_file, rearm_all_earlier },
@@ -270,32 +247,20 @@ static const struct operation {
 	{ "cancel", arm_and_file, cancel_all },
 	{ "cancel_many", arm_and_file, cancel_many_all },
 	{ "cancel_sync", arm_and_file, cancel_sync_all },
-	{ "now", nothing, read_now },
-	{ "advance_idle", arm_and_file, advance_idle },
 	{ "expire", arm_and_file, expire_all },
 	{ "drain", arm_and_expire, drain_all },
 	{ "dispatch", arm_and_expire, dispatch_all },
 	{ "dispatch_observable", arm_and_expire, dispatch_all },
 	{ "dispatch_one", arm_and_expire, dispatch_each },
-	{ "dispatch_one_observable", arm_and_expire, dispatch_each },
 	{ "wait", arm_and_expire, wait_all },
-	{ "timeout_set", open_loop_and_set, set_each },
 	{ "timeout_set_inline", open_loop_and_set, set_each_inline },
-	{ "timeout_set_at", open_loop_and_set, set_each_at },
-	{ "timeout_set_at_inline", open_loop_and_set, set_each_at_inline },
 	{ "timeout_set_filed", open_loop, set_and_file },
-	{ "timeout_stop", open_loop_and_set, stop_each },
 	{ "timeout_stop_inline", open_loop_and_set, stop_each_inline },
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
 	{ "timeout_expire_observable", open_loop_and_pass, turn_until_called },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
-	{ "loop_turn_idle_observable", open_loop_and_set, turn_idle },
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
-	{ "loop_alone_settle_idle", open_loop_alone_and_set, settle_idle },
-	{ "loop_alone_update", open_loop_alone_and_set, update_each },
 	{ "loop_alone_message", open_loop_alone_and_set, message_each },
-	{ "loop_manual_settle_idle", open_manual_loop_and_set, settle_idle },
-	{ "loop_manual_message", open_manual_loop_and_set, message_each },
 };
 
 /* count.py gives callgrind the name counted(), so callgrind counts only inside counted(). */

@@ -18,7 +18,7 @@ const char console_tool[] = "timerhub-relay";
 const char console_help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
 	"  run QUEUE...                 serve the queues as a relay until SIGTERM\n"
-	"  create QUEUE [NAME=VALUE...] make a queue; set: change a queue's settings\n"
+	"  create|set QUEUE [NAME=N...] make a queue; change a queue's settings\n"
 	"  put QUEUE ID WHEN [DATA]     put a task; DATA -: standard input\n"
 	"  move QUEUE ID WHEN           give a task another time\n"
 	"  cancel|done|peek QUEUE ID    withdraw, acknowledge or print a task\n"
