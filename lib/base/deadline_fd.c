@@ -82,8 +82,8 @@ int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 {
 	bool wall = deadline_fd->clock->goes_back;
 	/*
-	 * "Never" is set as a time too, because a disarmed timerfd does not become readable when
-	 * the clock is set.
+	 * If the deadline is "never", set the timerfd to the latest time instead of disarming it. A
+	 * disarmed timerfd would not become readable when somebody sets the clock.
 	 */
 	uint64_t alarm_ns =
 		wall ? u64_min(at_ns, INT64_MAX) : alarm_relative(deadline_fd->clock, at_ns);

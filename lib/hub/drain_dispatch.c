@@ -98,9 +98,10 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * Counts how late events were taken. The clock is read once for each call of drain, wait or
- * dispatch: *now_ns is 0 until then. So the later events of a long dispatch seem less late than
- * they are. Neighbouring events that fall into the same bucket are added at once.
+ * Counts how late events were taken. A call of drain, wait or dispatch reads the clock only once,
+ * for its first event, and keeps the time in *now_ns, which is 0 before. So the later events of a
+ * long dispatch seem less late than they are. Neighbouring events that fall into the same bucket
+ * are added at once.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,

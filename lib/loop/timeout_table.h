@@ -52,10 +52,9 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns how coarsely the schedule entry of a place, an element of the table of timeouts, was
- * rounded. The result n means that the entry is at a deadline rounded down to a multiple of 2^n ns.
- * If rounding would gain nothing, the entry is at the deadline itself, and the result is n all the
- * same.
+ * Returns the n that was chosen for the schedule entry of a timeout: the entry is at the deadline
+ * rounded down to a multiple of 2^n ns, or at the deadline itself, where rounding would gain
+ * nothing.
  */
 static inline unsigned place_grid(const struct place *place)
 {

@@ -234,9 +234,9 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is
- * called by the compiler's cleanup attribute of a variable in turn_run(), so it also runs if a
- * callback throws an exception or ends its thread.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets the time at which the
+ * loop's descriptor becomes readable. A variable in turn_run() has this function as its cleanup
+ * attribute, so it also runs if a callback throws an exception or ends its thread.
  */
 static void turn_end(struct turn *turn)
 {

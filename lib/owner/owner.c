@@ -233,9 +233,9 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * The next timer's queue can't be freed while this function prefetches it. A thread that closes a
- * queue waits until the owner begins another pass (round of work), and the owner calls this
- * function between two passes.
+ * Prefetches the next timer and its queue. The queue is not freed meanwhile: a thread that closes a
+ * queue frees it only when the owner has begun another pass (round of work), and the owner does not
+ * begin one before this function returns.
  */
 void owner_fetch_next(const struct owner *owner)
 {

@@ -448,9 +448,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. The number of passes is read by adding 0,
-	 * because a pass could begin after a plain load and still miss that store. [pass] pairs
-	 * with owner_begin_pass(): a pass that begins after the addition sees the store.
+	 * The caller has stored that its queue is gone. A pass that begins after the number of
+	 * passes is read must see that store, which a plain load would not ensure. So the number is
+	 * read by adding 0: [pass] pairs with owner_begin_pass().
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

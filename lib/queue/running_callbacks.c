@@ -149,8 +149,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): if `now` no longer names the timer, the
-		 * caller sees all that the callback has written.
+		 * [callback-end] pairs with callback_end(): a caller that no longer finds the timer
+		 * in `now` sees all that the callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 

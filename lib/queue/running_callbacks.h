@@ -137,7 +137,8 @@ static inline void callback_free(struct callback *callback)
 
 /*
  * Does the work of callbacks_leave() if an exception has propagated out of the last callback. It
- * first records that this callback has ended, and then gives up the calling thread's cell.
+ * first records that this callback has ended, and then gives up the cell, the place where this
+ * thread shows which callback it runs.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));
 

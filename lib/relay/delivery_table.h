@@ -58,8 +58,9 @@ struct deliveries {
 };
 
 /*
- * When a reply with deliveries was asked for and when it was read. The anchor is one moment on both
- * clocks, the local one and Redis's, by which times of one are converted to the other.
+ * Says when a reply with deliveries was asked for and when it was read. Times of Redis's clock are
+ * converted to the local clock by an anchor: one moment of which the times on both clocks are
+ * known.
  */
 struct arrival {
 	uint64_t sent_ns;

@@ -132,7 +132,10 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/* read once, because a connection does not use the WAL before its first read */
+	/*
+	 * Make the keeper's connection read something, because it does not use the WAL before its
+	 * first read.
+	 */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)

@@ -64,9 +64,9 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. If the schedule has an entry for
- * the slot that is early enough, the new timer takes it over. Otherwise STATE_CLAIMED is set, and
- * the owner has to be told.
+ * Returns the deadline and state of a new timer in a free slot. The slot's last timer may have left
+ * an entry in the schedule. If that entry is no later than the new deadline, the new timer takes it
+ * over. Otherwise STATE_CLAIMED is set, and the owner has to be told.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
