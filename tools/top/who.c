@@ -113,11 +113,11 @@ void tell_thread(struct sentence *sentence, const struct running *running, bool 
 		tell(sentence, " in %s() of the kernel", thread->wchan);
 	if (!since_before)
 		return;
-	tell(sentence, "; ran %s", span(thread->ran_ns - before->ran_ns).text);
+	tell(sentence, "; of %s", span(thread->at_ns - before->at_ns).text);
+	tell(sentence, " it ran %s", span(thread->ran_ns - before->ran_ns).text);
 	if (thread->has_waited_ns)
 		tell(sentence, " and waited %s for a CPU",
 		     span(thread->waited_ns - before->waited_ns).text);
-	tell(sentence, " of %s", span(thread->at_ns - before->at_ns).text);
 }
 
 /* ---- blame ---- */
