@@ -479,13 +479,14 @@ def check_repair(redis):
 
 
 def check_bytes(redis):
-    """What list and repair read must be bounded in bytes too."""
+    """What list, each, pause and repair read must be bounded in bytes too."""
     bring_about(redis, "none")
     call(redis, "create", "data_max", 1048576)
     for number in range(4):
         call(redis, "put", f"big-{number}", "never", "", "x" * 600000)
         call(redis, "put", f"due-{number}", "0", "", "x" * 600000)
     expect(len(call(redis, "list", 0, 1000)) == 1 + 2 * 5, "list reads too many bytes")
+    expect(len(call(redis, "each", "waiting", "d0-0::", 1000)) == 2 + 2 * 8, "each, due")
     expect(call(redis, "repair", "task", "0")[1] == b"task", "repair reads too many records")
     promote_all(redis)
     first = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
@@ -498,6 +499,8 @@ def check_bytes(redis):
     # As after a restart: a scan reads a small hash as a whole.
     redis("RESTORE", QUEUE + "task", 0, redis("DUMP", QUEUE + "task"), "REPLACE")
     check_steps(redis)
+    expect(len(call(redis, "each", "waiting", "", 1000)) == 2 + 8, "each reads too many bytes")
+    expect(call(redis, "pause")[1] == first, "pause reads too many bytes")
     expect(agrees(redis), "a sound queue")
 
 
@@ -511,6 +514,15 @@ def check_steps(redis):
                                  redis("INFO", "commandstats").decode()))
         expect(all(int(count) <= 1 for count in counts.values()), "repair reads", counts)
         expect(changed == [0, 0], "a sound queue")
+
+
+def check_dead_seats(redis):
+    """A put must try a few relays, however many have died."""
+    redis("FLUSHALL")
+    for number in range(20):
+        redis("ZADD", QUEUE + "seats", number, f"dead-{number}")
+    expect(call(redis, "put", "task", "0", "", "")[0] == 0, "put")
+    expect(redis("ZCARD", QUEUE + "seats") == 20 - 8, "seats that a put has not tried")
 
 
 def check_each_between_changes(redis):
@@ -565,6 +577,7 @@ def main(arguments):
         check_dead_cut(redis)
         check_wiped(redis)
         check_bytes(redis)
+        check_dead_seats(redis)
         check_repair(redis)
         check_each_between_changes(redis)
         check_consumers(redis, arguments[1])

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <timerhub_relay.h>
@@ -279,6 +280,7 @@ RELAY_TEST(an_id_is_one_task, 60)
 	expect_eq(timerhub_relay_cancel(relay, "id"), 0);
 	/* A put of an ended task's id is refused until `past_us` after the ended task's put. */
 	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EALREADY);
+	expect_eq(timerhub_relay_put(relay, "id", HOUR, TIMERHUB_RELAY_REPLACE, NULL, 0, NULL), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -775,6 +777,7 @@ RELAY_TEST(a_refusal_is_the_same_for_each_call, 60)
 	expect_eq(timerhub_relay_move(relay, "there", 0, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_touch(relay, &task), -ETIMEDOUT);
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
+	expect_eq(timerhub_relay_park(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
 	expect_eq(stats().waiting, 1);
 }
@@ -895,9 +898,11 @@ static void age_prefetched(void)
 
 RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 {
+	const char *const refused = "errorstat_NOPERM:count=";
 	struct timerhub_relay *clock;
 	struct timerhub_relay_task task;
 	uint64_t begin_ns;
+	long before;
 	int result, fd;
 
 	set("attempts_max", 1);
@@ -928,6 +933,14 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
 		take_none(0);
 	}
+	expect_eq(timerhub_relay_put(clock, "c", 0, 0, NULL, 0, NULL), 0);
+	age_prefetched();
+	before = told("INFO", "errorstats", refused);
+	expect_eq(command("ACL", "SETUSER", "default", "-fcall"), 0);
+	take_none(100 * MS);
+	expect_eq(command("ACL", "SETUSER", "default", "+fcall"), 0);
+	/* not again and again: every 10 ms, and the polls of the other relay */
+	expect_cmp(told("INFO", "errorstats", refused) - before, <=, 20);
 	timerhub_relay_close(clock);
 }
 
@@ -1118,6 +1131,41 @@ RELAY_TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 	expect_eq(timerhub_relay_release(relay, &released), -ENOENT);
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
 	thread_join(taker);
+}
+
+static void *take_at_once(void *unused)
+{
+	struct timerhub_relay_task task;
+
+	(void)unused;
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	return NULL;
+}
+
+/* Such a read could still bring a task that the recovery lists, and that has ended by then. */
+RELAY_TEST(a_recovery_closes_the_read_that_waits, 60)
+{
+	const char *const made = "total_connections_received:";
+	pthread_t threads[2];
+	long before;
+	int fd;
+
+	timerhub_relay_close(relay);
+	relay = open_timeout(60 * SEC);
+	fd = wire_fd(relay->shards[0].pipeline.link.wire);
+	takers_block(&threads[0], 1);
+	before = told("INFO", "stats", made);
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
+	thread_start(&threads[1], take_at_once, NULL);
+	while (clients_blocked() < 2)
+		;
+	expect_eq(shutdown(fd, SHUT_RDWR), 0);
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	thread_join(threads[1]);
+	while (told("INFO", "stats", made) < before + 2)
+		; /* the connection for commands, and the one that reads */
+	timerhub_relay_stop(relay);
+	thread_join(threads[0]);
 }
 
 /* ---- many changes, and changes that nobody waits for ---- */

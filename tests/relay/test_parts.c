@@ -25,6 +25,7 @@
 #include <relay/handshake.h>
 #include <relay/keys.h>
 #include <relay/link.h>
+#include <relay/request.h>
 #include <relay/sentinel_watch.h>
 #include <relay/wire.h>
 
@@ -306,6 +307,30 @@ TEST(calls_name_all_their_keys, 20)
 	expect_eq(keys_init(&keys, longest), -EINVAL);
 }
 
+TEST(each_change_says_how_long_it_counts, 20)
+{
+	struct client client = {
+		.holder = "4-a", .epoch = 7, .anchor_ns = 5 * SEC, .anchor_us = 1000000
+	};
+	struct bytes bytes = { .data = NULL };
+
+	for (unsigned kind = REQUEST_PUT; kind <= REQUEST_TOUCH; kind++) {
+		struct request request = { .kind = kind,
+			                   .id = "id",
+			                   .flags = "",
+			                   .delivery = "1-1",
+			                   .data = "",
+			                   .deadline_ns = 7 * SEC };
+
+		expect_context("kind", kind, 0);
+		request_encode(&client, &request, &bytes);
+		bytes_word(&bytes, "", 1);
+		expect(strstr(bytes.data, "\r\n3000000\r\n$3\r\n4-a\r\n$1\r\n7\r\n") != NULL);
+		bytes_consume(&bytes, bytes.len);
+	}
+	bytes_fini(&bytes);
+}
+
 TEST(each_error_of_a_server_has_its_meaning, 20)
 {
 	static const struct {
@@ -386,6 +411,22 @@ TEST(a_refused_connection_is_tried_again_soon, 20)
 	expect_cmp(longest_wait_ns(&link, -EHOSTUNREACH, 1000), >, 2500 * MS);
 	expect_cmp(link.backoff_ns, ==, 5 * SEC);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);
+}
+
+TEST(a_step_of_a_handshake_has_a_share_of_the_calls_time, 20)
+{
+	struct link link;
+
+	link_init(&link, 1);
+	expect_eq(link_step_ns(&link, 40 * SEC), SEC);
+	link.round_ns = SEC;
+	expect_eq(link_step_ns(&link, 40 * SEC), 5 * SEC);
+	expect_eq(link_step_ns(&link, 8 * SEC), 2 * SEC);
+	expect_eq(link_step_ns(&link, SEC), SEC);
+	link.round_ns = 0;
+	for (unsigned i = 0; i < 3; i++) /* nothing is known of the network but that it is slow */
+		link_back_off(&link, -EHOSTUNREACH, 0);
+	expect_eq(link_step_ns(&link, 40 * SEC), 5 * SEC);
 }
 
 /* Returns the reply that these bytes are. They come over a connection. */
@@ -617,13 +658,15 @@ TEST(sentinels_are_believed_by_their_epochs, 20)
 	}
 }
 
+#define STREAM(count) "*1\r\n*2\r\n+stream\r\n*" count "\r\n"
+#define ENTRY(entry, id)                                                                           \
+	"*2\r\n+" entry "\r\n*8\r\n+id\r\n+" id "\r\n+due\r\n+5\r\n+n\r\n+1\r\n+data\r\n+x\r\n"
+
 /* A server that took the place of a failed one may send an entry a second time. */
 TEST(a_delivery_that_comes_twice_is_kept_once, 20)
 {
 	struct deliveries all = { .first = NULL };
-	struct reply *reply = reply_of(
-		"*1\r\n*2\r\n+stream\r\n*1\r\n*2\r\n+1-0\r\n*8\r\n+id\r\n+a\r\n+due\r\n+5\r\n"
-		"+n\r\n+1\r\n+data\r\n+x\r\n");
+	struct reply *reply = reply_of(STREAM("1") ENTRY("1-0", "a"));
 
 	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 1);
 	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 0);
@@ -631,6 +674,23 @@ TEST(a_delivery_that_comes_twice_is_kept_once, 20)
 	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 0);
 	expect(deliveries_drop(&all, "1-0", "a"));
 	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 1);
+	deliveries_fini(&all);
+	reply_free(reply);
+}
+
+TEST(what_redis_did_not_confirm_comes_before_what_is_behind_it, 20)
+{
+	struct deliveries all = { .first = NULL };
+	struct reply *reply = reply_of(STREAM("2") ENTRY("1-0", "a") ENTRY("2-0", "b"));
+	struct delivery *one;
+
+	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 2);
+	one = deliveries_take(&all);
+	deliveries_set_aside(&all, one, 5);
+	expect_eq(deliveries_bring_back(&all, 0, 4), 5);
+	expect_eq(all.prefetched, 1);
+	expect_eq(deliveries_bring_back(&all, 0, 5), UINT64_MAX);
+	expect(deliveries_take(&all) == one);
 	deliveries_fini(&all);
 	reply_free(reply);
 }
