@@ -59,8 +59,8 @@ int bell_open(void)
 	if (fd < 0)
 		return fd;
 	/*
-	 * A bell that can't be rung must fail here, when it is opened, because nobody would notice
-	 * later.
+	 * Write to the new eventfd once, so that bell_open() fails if a seccomp filter forbids
+	 * writing to it. Nobody would notice that later.
 	 */
 	result = bell_write(fd, &always);
 	if (result == 0)
@@ -144,9 +144,10 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store `cleared` after the eventfd was read. If this thread is stopped between these two
-	 * steps, another thread finds the old value and reads the eventfd again. The mask drops the
-	 * number of unfinished writes, because these may come after the read.
+	 * Store `cleared`, the number of writes that had ended, only after the eventfd was read. If
+	 * this thread is stopped in between, another thread finds the old number and reads the
+	 * eventfd again. The mask drops the count of writes in progress, because these may come
+	 * after the read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

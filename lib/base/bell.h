@@ -42,9 +42,9 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Write to the eventfd (ring) or read it (clear), with the buffers in `words`. If a signal handler
- * forks in the middle of such a call, the kernel zeroes `words` in the child, so the rest of the
- * child's call neither writes to the parent's eventfd nor reads it.
+ * bell_ring_by() writes to the eventfd, and bell_clear_by() reads it, with the buffers in `words`.
+ * If a signal handler forks in the middle of a call, the kernel zeroes `words` in the child. The
+ * buffers then have length 0, so the rest of the child's call transfers nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

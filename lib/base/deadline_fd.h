@@ -23,9 +23,9 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
 /*
- * Tells whether a timerfd that is set to `set_ns` need not be set again to end a sleep by
- * `until_ns`. It may end the sleep too early, because one needless wake-up costs less than a system
- * call each time the deadline moves.
+ * Returns whether a timerfd that is set to `set_ns` expires in time for a sleep until `until_ns`,
+ * so that it need not be set again. The timerfd may expire too early, because one needless wake-up
+ * costs less than a system call each time the deadline moves.
  */
 static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint64_t now_ns)
 {

@@ -58,18 +58,18 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * The nodes of the cluster that the user has given, as "host:port+host:port". Each of them
-	 * can tell which node is the master of the queue's slot. The list is empty if this is the
-	 * address of a single server or of a single node.
+	 * The cluster nodes that the user has given, as "host:port+host:port". Each of them can
+	 * tell which node is the master for the queue's keys. The list is empty if the address is
+	 * that of a single server or of a single node.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
 	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
-	 * The node that the cluster named in its last MOVED or ASK error. The next connect tries it
-	 * first. next_port is empty if there was no such error. If `asking` is true, each command
-	 * must be sent behind an ASKING, because the slot is still being moved to this node, which
-	 * would refuse the command otherwise.
+	 * The cluster node to which the last MOVED or ASK error has redirected the client. The next
+	 * connect tries that node first. next_port is empty if there was no such error. If `asking`
+	 * is true, the queue's keys are still being moved to the node, so it refuses a command
+	 * unless the command ASKING is sent before it.
 	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
@@ -108,8 +108,8 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 int address_read_sentinel(struct address *ret_address, const char **text);
 
 /*
- * Reads the Sentinel that is to be asked next, the first of the address's list. It gets the TLS
- * options of the address.
+ * Stores in *ret_sentinel the host and port of the first Sentinel (a monitor that knows the master)
+ * in the list of `address`, and the TLS options of `address`.
  */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
@@ -134,7 +134,10 @@ bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 
-/* Moves the first Sentinel of an address to the end of the list, so that the next one is asked. */
+/*
+ * Moves the first Sentinel (a monitor that knows the master) to the end of the list of `address`,
+ * so that the next Sentinel is asked for the master.
+ */
 void address_rotate_sentinels(struct address *address);
 
 /* Copies user and password from one address to another. */

@@ -95,10 +95,10 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Lets callers take the deliveries of one server that were set aside because Redis did not confirm
- * their leases. They come before all other deliveries. Does nothing until the one that was set
- * aside last may be offered again. Returns when to call this function again, or UINT64_MAX if none
- * is set aside any more.
+ * Moves set-aside deliveries of server `shard` (see deliveries_set_aside()) to the head of the list
+ * from which callers take. Begins with the delivery that was set aside last, and stops at one whose
+ * time (`until_ns`) has not come. Returns that time, or UINT64_MAX if no delivery of the server is
+ * set aside any more.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

@@ -454,12 +454,13 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Functions have plain names (timerhub_put) and names with the version (timerhub4_put). If
-	 * the plain ones on the server are of version 3, replace them only if `replaces` is set,
-	 * because clients of version 3 call them and refuse any other version.
+	 * Each function is loaded under a plain name (timerhub_put) and under one with the version
+	 * (timerhub4_put). If the server has functions of version 3 under the plain names, replace
+	 * them only if `replaces` is set, because clients of version 3 call the plain names and
+	 * refuse any other version.
 	 *
-	 * Load the plain ones first, because a client that finds those with the version loads
-	 * nothing. In the other order, the plain ones would stay missing if this client died in
+	 * Load the plain names first, because a client that finds the names with the version loads
+	 * nothing. In the other order, the plain names would stay missing if this client died in
 	 * between.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&

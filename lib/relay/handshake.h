@@ -42,11 +42,11 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the functions of this version if the server lacks them. They get names with the version
- * (timerhub4_put), which this library calls, and plain names (timerhub_put), which programs in
- * other languages call. Older versions keep their names with a version, because their clients may
- * still use them, but lose the plain names. Version 3 keeps its plain names unless `replaces` is
- * true, because its clients call only those.
+ * Loads the Redis functions of this version, each under two names, if the server lacks them. This
+ * library calls timerhub4_put, the name with the version; programs in other languages call the
+ * plain name, timerhub_put. An older version loses the plain names, but its clients can still call
+ * the names with its version. Clients of version 3 call only plain names, so version 3 loses these
+ * only if `replaces` is true.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

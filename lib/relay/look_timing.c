@@ -85,12 +85,12 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * Usually a put sends a message to each of the first two relays (processes that serve the
-	 * queue). Each waits for the failover delay of its rank, so that the second polls only if
-	 * the first does not. If no relay gets such a message, or if a poll is overdue, the put
-	 * sends one message to all relays (is_common). Then failover delays would only make the
-	 * task late, so the relay of rank r waits r ms, and they do not all poll at the same
-	 * moment.
+	 * A message that asks for a poll at due_us usually goes to the first two relays (processes
+	 * that serve the queue). Each waits for the failover delay of its rank (0 for the first),
+	 * so that the second polls only if the first does not. If neither gets the message, or if a
+	 * poll is overdue, one message goes to all relays (is_common). Then failover delays would
+	 * only make tasks late. So each relay waits as many ms as its rank, to avoid that all poll
+	 * at once.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -351,9 +351,10 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Sends a TIME before the requests if the server has sent nothing for IDLE_NS. A firewall may have
- * forgotten the connection, and then the requests would wait for their timeouts. If TIME is not
- * answered within link_step_ns(), the connection is closed and the requests are sent on a new one.
+ * Sends Redis's command TIME before the requests if the server has sent nothing for IDLE_NS,
+ * because a firewall may have forgotten the connection. Without TIME, the requests would then wait
+ * until their timeouts end. If TIME is not answered within link_step_ns(), the connection is closed
+ * and the requests are sent on a new one.
  */
 static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
                          uint64_t now_ns)
@@ -531,8 +532,9 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * The first request in `sent` never shares the command of a put before it, because a reply
-	 * removes all puts of its command from `sent` (at the end of this function).
+	 * Several puts can share one command and one reply; `joins` is true for all but the first
+	 * of them. This request cannot be one of the others, because the end of this function
+	 * removes them together with the first.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -75,10 +75,10 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. The error is -EEXIST if the list of
- * servers is wrong, because the queue was created with another number of servers or with this
- * server at another index. If the server was connected before, the error is -EROFS instead, because
- * a put's -EEXIST means that the task exists.
+ * Returns the error that keeps requests from being sent, or 0. If the list of servers is wrong (the
+ * queue has another number of servers, or this server at another index), the error is -EEXIST until
+ * a first connection has succeeded. Later it is -EROFS, because a put's caller would take -EEXIST
+ * to mean that his task exists already.
  */
 int pipeline_why(const struct pipeline *pipeline);
 

@@ -78,8 +78,8 @@ struct request {
 	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * Called when the request is finished, instead of waking a caller, unless it is NULL. Any
-	 * thread may call it, perhaps with the relay's lock held.
+	 * If this pointer is not NULL, the function is called when the request is finished, and no
+	 * caller is woken. Any thread may call it, perhaps with the relay's lock held.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
@@ -89,8 +89,9 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * Called with the reply to a caller's request if the request has succeeded, to read more
-	 * than the result; NULL if the reply has nothing more to read.
+	 * Called when a caller's request has succeeded, to read data from the reply for which
+	 * struct request has no member, such as a list of tasks. It is NULL if there is no such
+	 * data.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -118,8 +119,9 @@ struct reads {
 };
 
 /*
- * What this relay knows as a client of one server. After the open, only the shard's thread writes
- * it, except that callers of timerhub_relay_take() write `reads` too.
+ * What this process knows as a client of one server. After the open, only the thread that sends the
+ * requests for that server writes this struct. The exception is `reads`, which callers of
+ * timerhub_relay_take() write too.
  */
 struct client {
 	struct shared *shared;
@@ -129,23 +131,23 @@ struct client {
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
 	 * A number that grows by 1 when a connection is lost with unanswered changes. Each change
-	 * carries this number. After such a loss the server is told to refuse changes with lower
-	 * numbers, because the network may still deliver them. It refuses them until fence_us, on
-	 * Redis's clock. After that time it refuses them anyway, because their own deadlines have
-	 * passed.
+	 * carries the number. After such a loss the network may still deliver old changes, so the
+	 * server is told to refuse changes with lower numbers until fence_us, a time on Redis's
+	 * clock. After fence_us it refuses the old changes because their own deadlines have passed.
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How long before the end of the caller's timeout the server begins to refuse a change. It
-	 * is 0 unless the timeout is longer than past_us, the time for which the server remembers a
-	 * task's id. After that time a repeated put could put its task twice.
+	 * By how much a change's deadline on the server is earlier than the end of the caller's
+	 * timeout. The server remembers a task's id for past_us, and a put that is repeated later
+	 * could add its task twice. So a timeout longer than past_us is cut to past_us. Otherwise
+	 * cut_ns is 0.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The local time at which both clocks were last compared: when the request was sent whose
-	 * reply had Redis's time.
+	 * The local time that corresponds to anchor_us on Redis's clock: the time at which the
+	 * request was sent whose reply said anchor_us.
 	 */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
@@ -161,8 +163,9 @@ struct client {
 };
 
 /*
- * Returns when a reply with deliveries was asked for and read, from which the age of each delivery
- * is computed. Called with the relay's lock held, which protects lease_ns.
+ * Returns when a reply with deliveries was asked for (sent_ns) and when it was read (now_ns), and
+ * what else is needed to compute the age of each delivery. Called with the relay's lock held, which
+ * protects lease_ns.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
@@ -182,10 +185,10 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes the requests whose timeout has ended. Their result is `why`, the error that keeps
- * requests from being sent. If `why` is 0, or if the server may have carried a request out, its
- * result is -ETIMEDOUT. If `why` is -EEXIST, the list of servers is wrong, so waiting does not
- * help. Then all requests are finished at once, except those that the server may have carried out.
+ * Finishes each request whose timeout has ended. Its result is `why`, the error that keeps requests
+ * from being sent. But the result is -ETIMEDOUT if `why` is 0, or if the request is in_doubt (the
+ * server may have carried it out). If `why` is -EEXIST, the list of servers is wrong, and waiting
+ * does not help. Then requests that are not in_doubt are finished before their timeouts.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

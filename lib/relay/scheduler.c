@@ -85,8 +85,9 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	int result;
 
 	/*
-	 * Send no ASKING before SUBSCRIBE: a subscription belongs to no slot, and it has more
-	 * replies than the one that wire_next() expects behind an ASKING.
+	 * ASKING makes a cluster node accept a command on keys that are still being moved to it. Do
+	 * not send ASKING before SUBSCRIBE: a subscription has no keys, and wire_next() expects one
+	 * reply to the command after ASKING, but SUBSCRIBE has several.
 	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
@@ -144,8 +145,9 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Only the first two processes that serve the queue (ranks 0 and 1) get wake-up messages of their
- * own. So only they send PINGs, which check the connection for these messages.
+ * Subscribes to wake-up messages, polls the queue, and checks by PINGs that the connection for the
+ * messages works. Only the first two processes that serve the queue (ranks 0 and 1) send PINGs,
+ * because only they get messages of their own.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -198,7 +200,7 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Adds the counts in the reply to a poll to the relay's statistics. Called with the relay's lock
+ * Updates the relay's statistics with the counts in a poll's reply. Called with the relay's lock
  * held.
  */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
@@ -312,8 +314,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 
 /*
  * Stores and reports the error by which the server refuses SUBSCRIBE or PING, and returns its
- * errno. Polls still succeed, but tasks come late without wake-up messages. So the error is
- * reported again after each successful poll.
+ * errno. Without wake-up messages tasks come late, although polls succeed. So scheduler_answered()
+ * reports this error, and not success, after each successful poll.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

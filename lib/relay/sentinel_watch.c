@@ -118,9 +118,9 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Returns true if more than half of the Sentinels have answered, one after the other, with a lower
- * epoch than the highest one known. Then somebody has set up their configuration anew, so they are
- * believed.
+ * Returns true if more than half of the Sentinels (monitors that name the master) have answered in
+ * a row with a configuration number (epoch) below the highest one known. Then their answers are not
+ * outdated: somebody has configured the Sentinels anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {

@@ -23,7 +23,8 @@ struct sentinel_watch {
 	int named;
 	bool is_half; /* the second reply has not come yet */
 	/*
-	 * How many Sentinels have answered in a row with a lower epoch than the highest one known.
+	 * How many Sentinels (monitors that name the master) have answered in a row with a
+	 * configuration number (epoch) below the highest one known.
 	 */
 	unsigned outdated;
 	unsigned rotations; /* the address's `rotations` when the first of these answered */

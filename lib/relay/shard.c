@@ -46,8 +46,9 @@ static int read_takers(struct shard *shard, uint64_t now_ns)
 	int result = takers_read(&shard->takers, now_ns);
 
 	/*
-	 * Somebody has deleted the queue, or the server is a replica now. So also close the
-	 * connection for commands, and connect again.
+	 * -EROFS means that the queue was deleted, or that the server is a replica now. The caller
+	 * closes the connection on which tasks are read. Close the one for commands too, so that
+	 * both are opened anew.
 	 */
 	if (result == -EROFS && shard->pipeline.link.wire)
 		shard_lose_commands(shard, result, now_ns);

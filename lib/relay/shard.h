@@ -34,8 +34,8 @@ struct shard {
 #define SHARD_UNTRIED 1
 
 /*
- * Prepares a shard. Its client must already have `keys` and `shard`. `seed` makes relays reconnect
- * at different times.
+ * Initializes a shard, the connections to one server. The caller has already set `keys` and `shard`
+ * in shard->client. Processes with different seeds reconnect at different times.
  */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);

@@ -194,8 +194,9 @@ static void say_goodbye(struct shard *shard)
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
 	/*
-	 * Close the connection that reads tasks first. A read that is still blocked there would
-	 * create this consumer again and take a task for it.
+	 * Close the connection that reads tasks before this consumer (Redis's name for a reader of
+	 * a stream) is deleted below. A read that is still blocked there would create the consumer
+	 * again and take a task for it.
 	 */
 	if (shard->takers.link.wire)
 		shard_lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());

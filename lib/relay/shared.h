@@ -63,10 +63,10 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the library may read one task in advance for an event loop: after the loop has
-	 * got the descriptor, and after each of its takes that has returned no task. It is false
-	 * after a take that has returned a task, because the next task would have to wait until the
-	 * loop has handled that one.
+	 * True if the library may read one task in advance for an event loop. It is true once the
+	 * loop has called timerhub_relay_fd(), and after each take that has returned no task. It is
+	 * false after a take that has returned a task, because the next task would have to wait
+	 * until the loop has handled that one.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */

@@ -37,7 +37,7 @@ int tls_get(struct tls *tls, void *plain, size_t len);
  */
 int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
 
-/* Returns whether the handshake has succeeded, so that tls_seal() encrypts. */
+/* Returns whether the handshake has succeeded. From then on tls_seal() encrypts. */
 bool tls_is_ready(const struct tls *tls);
 
 /* Returns whether TLS itself has something to send, even if there is nothing to encrypt. */

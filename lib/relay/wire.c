@@ -35,8 +35,9 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * True if the last reply was the one to an ASKING, which is skipped. The next reply is then
-	 * the one to the command itself. Used only if each command is sent behind an ASKING.
+	 * ASKING makes a cluster node accept a command on keys that are still being moved to it. If
+	 * ASKING is sent before each command, is_second is true when the next reply is the
+	 * command's, and false when it is ASKING's, which is skipped.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */

@@ -79,10 +79,10 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The descriptor of the -shm must not be 0, 1 or 2, because these belong to the
-		 * standard streams, so descriptors of /dev/null take these numbers first. Opening
-		 * the -shm a second time and closing the first descriptor would drop SQLite's locks
-		 * on the file.
+		 * The descriptor of SQLite's shared-memory file (-shm) must not be 0, 1 or 2 (the
+		 * standard streams). Open the file only once, because closing a second descriptor
+		 * would drop SQLite's locks on the file. So make descriptors of /dev/null take the
+		 * low numbers first.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -215,11 +215,10 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers of all processes queue by locks on two bytes of the -wal, so that each of them gets to
- * write. Whoever writes holds the lock on TURN_BYTE. The next one in line holds the lock on
- * NEXT_TURN_BYTE. Only the next one polls TURN_BYTE, so it can poll often. A writer that wants to
- * write again finds NEXT_TURN_BYTE locked, and has to queue behind its holder. If both bytes are
- * unlocked, a writer writes without a lock on them.
+ * Writers of all processes queue by locks on two bytes of the WAL file, so that each gets to write.
+ * A writer that finds both bytes unlocked tries to write without locking them. Any other writer
+ * locks NEXT_TURN_BYTE first, which makes it the next in line, and then TURN_BYTE, which it holds
+ * while it writes. Only the next in line polls TURN_BYTE, so it can poll often.
  */
 bool files_have_queue(const struct files *files)
 {
@@ -273,7 +272,7 @@ static void file_lengthen(int fd, off_t bytes)
 void files_make_room(const struct files *files, uint32_t frame_bytes)
 {
 	file_lengthen(files->wal_fd, ROOM_BYTES);
-	/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL */
+	/* SQLite needs 32 KiB of its shared-memory file (-shm) for each 4,096 pages in the WAL */
 	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
 }
 

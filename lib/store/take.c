@@ -143,7 +143,7 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 		return result;
 	if (sqlite3_step(row) != SQLITE_ROW)
 		result = error_of(store->statements.db);
-	/* NULL means that no task is in that state */
+	/* column 0 is NULL if no task waits for a due time, and column 1 if no task is taken */
 	if (result == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
 		ret->due_us = sqlite3_column_int64(row, 0);
 	if (result == 0 && sqlite3_column_type(row, 1) != SQLITE_NULL)
@@ -445,8 +445,9 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
 	/*
-	 * If a task is due but could not be taken, a timer that is set to the task's due time would
-	 * expire at once. The caller would then take again and again without a pause.
+	 * If a task is due but could not be taken, try again after HELD_MIN_US. A timer that is set
+	 * to the task's due time would expire at once, and the caller would try again and again
+	 * without a pause.
 	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;

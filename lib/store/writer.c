@@ -498,9 +498,10 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * If readers kept the WAL long, it begins anew as soon as they are gone. Nothing
-		 * else would try that, because no commit succeeds any more. Then try again without
-		 * putting and taking tasks, because both need room on the disk.
+		 * If the disk is full, overwrite the WAL from its beginning, in case readers that
+		 * needed it are gone. Usually a commit leads to that, but none succeeds now. Then
+		 * make the changes again, except puts and takes, because these need room on the
+		 * disk.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store);
@@ -555,9 +556,10 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 /*
  * Copies as much of the WAL into the database as it can, while other threads and processes go on
- * writing. `seen` says how many bytes of the WAL are in use. If nearly all of these are copied, the
- * next writer is told to begin the WAL anew, provided that the WAL is long, or that another program
- * has truncated the file, which should have zeros at its end.
+ * writing. `seen` is the number of bytes in use in the WAL. If nearly all are copied, the next
+ * writer is told to overwrite the WAL from its beginning in two cases: the WAL is long, or another
+ * program has cut off the zeros behind the WAL. These reserve disk space, and are then appended
+ * again.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -570,9 +572,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * SQLite stores in `log` how many frames the WAL has. If another process is checkpointing
-	 * or the disk is full, `log` stays -1, and `bytes` stays `seen`. All `seen` bytes then
-	 * count as copied, so that the next try waits until more is written.
+	 * SQLite stores in `log` how many frames (pages) the WAL has. If another process is
+	 * checkpointing or the disk is full, `log` stays -1. Then all `seen` bytes are counted as
+	 * copied, although they may not be, so that the next try waits until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
