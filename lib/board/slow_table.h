@@ -93,8 +93,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Reads the whole table into `ret`, which has SLOW_FUNCTIONS elements. The function with the
- * longest callback comes first. Returns how many functions there are.
+ * Fills `ret`, an array of SLOW_FUNCTIONS elements, with the table's functions and the numbers
+ * about their slow callbacks. The function whose callback took longest comes first. Returns how
+ * many elements it has filled.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {
