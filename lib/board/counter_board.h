@@ -154,7 +154,7 @@ struct board_queue {
 	atomic_u64 taken_ns;
 	/*
 	 * How many timer handles the hub's owner thread has put into the queue. A thread that opens
-	 * a queue, which is empty, sets this to the number that have left it: `delivered` +
+	 * a queue, which is empty, sets this to the number of handles that have left: `delivered` +
 	 * `passed_over`. Consumers write neither this field nor the next three, so a new cache line
 	 * begins here.
 	 */
@@ -290,8 +290,8 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 /*
  * Stores in the board, the memory with the counters of a hub or a loop, whether the hub or loop is
- * open, for the processes that show the counters. A forked child must not call it, because the
- * board belongs to its parent.
+ * open. Processes that show the counters read this. A forked child must not call the function,
+ * because the board belongs to its parent.
  */
 void board_announce(struct board *board, bool open);
 

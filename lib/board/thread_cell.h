@@ -191,9 +191,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): after
-		 * each load here, the next loads see all that the thread stored before the loaded
-		 * value.
+		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): each
+		 * load lets the next ones see all that the thread stored before the loaded value.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

@@ -64,9 +64,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire lets queue_announce() see the final counters of the last queue with
-		 * index i. The release lets the thread that puts events into queues see all that
-		 * was written to this queue.
+		 * The acquire lets queue_announce() see the final counters of the previous queue
+		 * with index i. The release lets the thread that puts events into queues see all
+		 * that was written to this queue.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
 			queue_announce(queue);

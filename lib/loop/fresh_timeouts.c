@@ -35,7 +35,8 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 
 /*
  * Returns a timeout's deadline after the time since the last reading of the clock was added to it.
- * It is called if the sum, `sum_ns`, is less than the old deadline, `before_ns`, or is UINT64_MAX.
+ * The caller has found that the sum, `sum_ns`, is UINT64_MAX or less than the old deadline,
+ * `before_ns`.
  * - If `before_ns` is UINT64_MAX, the timeout is stopped, and stays stopped.
  * - If the clock was set back (`is_back`), the added time is negative, so the sum is right.
  * - Otherwise the sum has overflowed, and the result is the latest possible deadline.

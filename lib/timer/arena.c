@@ -576,7 +576,7 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no other shard has never-used slots, arena_next_shard() returns
+		 * If no other shard has slots that no timer ever had, arena_next_shard() returns
 		 * ARENA_SHARDS_MAX. `next` is then greater than arena->shard_mask. That ends the
 		 * `for` loop around this line, and later calls do not enter the loop.
 		 */

@@ -60,9 +60,9 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 enum timer_phase {
 	/*
 	 * No timer uses the slot. Its last timer may have left an entry in the schedule of the
-	 * owner thread, for the slot's deadline or earlier. A new timer that is due no earlier
-	 * takes over the entry. If the deadline is "never" or STATE_CLAIMED is set, there may be no
-	 * such entry.
+	 * owner thread, for the slot's deadline or earlier. A new timer that is due at that
+	 * deadline or later takes over the entry. If the deadline is "never" or STATE_CLAIMED is
+	 * set, there may be no such entry.
 	 */
 	TIMER_FREE = 0,
 	/*

@@ -350,8 +350,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		 * The slot may have got a new timer since `pair` was loaded. timer_instant_ns()
 		 * then adds the new timer's slack to the old deadline, which is harmless. If the
 		 * new deadline is earlier than the old one, the thread that arms the new timer
-		 * makes the owner read the slot again. If the new deadline is the same or later,
-		 * the new timer is due at the returned time or later.
+		 * makes the owner thread read the slot again. Otherwise the new timer is due at the
+		 * returned time or later, because its own deadline is not earlier.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
