@@ -149,7 +149,7 @@ struct timerhub_event {
 		uint64_t data; /* what the timer's spec had as data */
 		void *ptr;     /* what the timer's spec had as ptr */
 	};
-	/* The timer's handle. A one-shot that was armed without TIMERHUB_KEEP has ended by now. */
+	/* The timer's handle. A one-shot without TIMERHUB_KEEP ends when its event is taken. */
 	timerhub_timer timer;
 	uint64_t expires_ns; /* the deadline that has passed, exact, on the hub's clock */
 	uint64_t count;      /* how many periods of a periodic timer have passed; otherwise 1 */
@@ -354,8 +354,7 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
 
 /*
  * Gives `count` timers the same new deadline. The clock is read only once. Handles of timers that
- * have ended are skipped. Returns how many of the timers were live, including idle ones, or
- * -ERANGE. Lock-free.
+ * have ended are skipped. Returns how many of the timers had not ended, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
                                      unsigned count, uint64_t expires_ns, uint32_t flags);

@@ -377,11 +377,12 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many entries of `fresh` are used. If all 64 are, the inline timerhub_timeout_set()
-	 * calls the library, which reads the clock and empties the array. If the loop's hub has
-	 * TIMERHUB_MANUAL, the count is always 64, so that each call asks the library for the hub's
-	 * time. If the loop has TIMERHUB_LOOP_MANUAL, the count is always 65, because base_ns is
-	 * then the exact time and no deadline needs a later correction.
+	 * How many elements of the array `fresh` are used. If all 64 are, the inline
+	 * timerhub_timeout_set() calls the library, which reads the clock and empties the array. If
+	 * the program gives the time, the array is not used. With TIMERHUB_MANUAL in the loop's
+	 * hub, the count is always 64, so that each call asks the library for the hub's time. With
+	 * TIMERHUB_LOOP_MANUAL it is always 65, because base_ns is exact and no deadline needs a
+	 * correction.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

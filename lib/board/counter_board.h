@@ -154,9 +154,9 @@ struct board_queue {
 	atomic_u64 taken_ns;
 	/*
 	 * How many timer handles the hub's owner thread has put into the queue. A thread that opens
-	 * the queue sets this to `delivered` + `passed_over`, because the queue is empty then. The
-	 * owner thread also writes `filled_ns`. Threads that open or close the queue write
-	 * `fd_plus_one` and `address`.
+	 * a queue, which is empty, sets this to the number of handles that have left: `delivered` +
+	 * `passed_over`. Consumers write neither this field nor the next three, so a new cache line
+	 * begins here.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -261,10 +261,10 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when no event was taken from the queue with this index, although events waited. The
- * result is the latest of these times: when the queue was last empty and got an event, when a
- * thread last took events, and when a thread that is dispatching the queue now began its present
- * callback. If no event waits, the result means nothing.
+ * Returns the time since which no thread has taken events from the queue with this index. This time
+ * starts anew when an event is put into the empty queue, when a thread takes events, and when a
+ * thread that is dispatching the queue begins its next callback. If no event waits, the result
+ * means nothing.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {
@@ -289,8 +289,9 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
 /*
- * Tells those who read the board that the hub is open, or that it is closed. A forked child must
- * not call it, because the board belongs to the parent's hub.
+ * Stores in the board, the memory with the counters of a hub or a loop, whether the hub or loop is
+ * open. Processes that show the counters read this. A forked child must not call the function,
+ * because the board belongs to its parent.
  */
 void board_announce(struct board *board, bool open);
 

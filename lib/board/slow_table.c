@@ -23,10 +23,10 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * The low bits of `gate` count the threads that use the entry. A thread that gives the
-	 * entry to another function first sets SLOW_GIVING in `gate` by a CAS, which fails if there
-	 * are users. The CAS and the increment below are seq_cst. If the increment comes first, the
-	 * CAS fails. Otherwise the incrementing thread sees SLOW_GIVING or the new function.
+	 * The low bits of `gate` count the threads that use the entry. To give the entry to another
+	 * function, a thread sets SLOW_GIVING in `gate` by a CAS that fails while the count is not
+	 * 0. That CAS and this increment are seq_cst. If the increment comes first, the CAS fails.
+	 * If the CAS comes first, this thread sees SLOW_GIVING or the new function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -64,9 +64,9 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 
 		/*
 		 * If `claims` is true and this entry is unused, give it to `fn`. Relaxed is enough:
-		 * the numbers of an unused entry are 0 from the start, so the CAS need not publish
-		 * them. If another thread has just given the entry to the same function, the CAS
-		 * fails, but slow_entry_enter() succeeds.
+		 * the counters of an unused entry are 0 from the start, so the CAS need not publish
+		 * them. If the CAS fails because another thread has just given the entry to `fn`,
+		 * this thread can use it as well.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -141,7 +141,10 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed is enough, because the sums of all functions are only shown in statistics. */
+	/*
+	 * Relaxed is enough, because these totals, over all functions, are only shown in
+	 * statistics.
+	 */
 	(void)u64_fetch_add_relaxed(&table->count, 1);
 	(void)u64_fetch_add_relaxed(&table->sum_ns, took_ns);
 	if (!slow_table_count(table, fn, false, took_ns, now_ns) &&

@@ -71,8 +71,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * [slow-entry] pairs with the stores in slow_table_replace(): the loads below get
-		 * values that are at least as new as this value of `gate`.
+		 * [slow-entry] pairs with the stores in slow_table_replace(): the loads below see
+		 * all that was stored in the entry before this value of `gate`.
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
@@ -93,8 +93,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Reads the whole table into `ret`, which has SLOW_FUNCTIONS elements. The function with the
- * longest callback comes first. Returns how many functions there are.
+ * Fills `ret`, an array of SLOW_FUNCTIONS elements, with the table's functions and the numbers
+ * about their slow callbacks. The function whose callback took longest comes first. Returns how
+ * many elements it has filled.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {
@@ -130,8 +131,8 @@ static inline unsigned slow_table_read(const struct board_slow *table, struct sl
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns);
 
 /*
- * Stores up to `max` functions that were slow, the one with the longest callback first, and returns
- * how many.
+ * Stores up to `max` functions that were slow, beginning with the one whose callback took longest,
+ * and returns how many.
  */
 int slow_table_list(const struct board_slow *table, struct timerhub_slow_callback *ret,
                     unsigned max);

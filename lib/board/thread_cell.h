@@ -192,7 +192,7 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
 		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): each
-		 * load below gets a value at least as new as the values loaded before it.
+		 * load lets the next ones see all that the thread stored before the loaded value.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

@@ -452,10 +452,10 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. The queue was opened before the timer was armed, and
-		 * timer_guess() has acquired everything that was stored until then. If another
-		 * queue has got this index since, the timer has been cancelled, and the loop reads
-		 * the slot again.
+		 * Relaxed is enough. The queue was opened before the timer was armed, so the
+		 * acquire load in timer_guess() lets this load see the queue's pointer. If another
+		 * queue has this index now, the timer was cancelled meanwhile, so the CAS below
+		 * fails and the slot is read again.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

@@ -90,9 +90,9 @@ unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
 
 /*
  * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
- * signal handler can fork in the middle of a call. The rest of such a call does the parent no harm:
- * the child writes nothing to eventfds, because the kernel has zeroed the page `living`, which has
- * the buffers for that.
+ * signal handler can fork in the middle of a call. The rest of the call then does the parent no
+ * harm: it writes nothing to the eventfds, because the buffers for such writes are zero in the
+ * child.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -34,8 +34,8 @@ static void queue_announce(struct timerhub_queue *queue)
 	/*
 	 * Add a difference to `put` instead of storing the new value, because a store could undo
 	 * what the thread that puts events into queues adds at the same time. That thread can still
-	 * count an event of the last queue with this index, but only if the program armed a timer
-	 * on that queue while closing it, which is forbidden.
+	 * be counting an event of an earlier queue with this index, but only if the program broke
+	 * the rules by arming a timer on that queue while closing it.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -64,9 +64,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire lets queue_announce() see the final counters of the last queue with
-		 * index i. The release lets the thread that puts events into queues see all that
-		 * was written to this queue.
+		 * The acquire lets queue_announce() see the final counters of the previous queue
+		 * with index i. The release lets the thread that puts events into queues see all
+		 * that was written to this queue.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
 			queue_announce(queue);
@@ -93,8 +93,9 @@ static atomic_u32 graves_dug;
 static void queue_free(struct timerhub_queue *queue)
 {
 	/*
-	 * Choose the element of `graves` that is to hold the struct of this closed queue. Relaxed
-	 * is enough, because nobody relies on the number to see other memory.
+	 * Choose the element of `graves` that keeps this closed queue's struct for a while, because
+	 * a thread may still use it. Relaxed is enough, because the struct is handed over by the
+	 * acq_rel exchange below.
 	 */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 

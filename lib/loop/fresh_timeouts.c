@@ -34,10 +34,11 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's corrected deadline if `sum_ns`, the old deadline `before_ns` plus the time
- * since the loop last read its clock, looks wrong: it is less than `before_ns`, or UINT64_MAX.
- * - If the timeout is stopped (`before_ns` is UINT64_MAX), it stays stopped.
- * - If the clock was set back (`is_back`), this time was negative, so the sum is right.
+ * Returns a timeout's deadline after the time since the last reading of the clock was added to it.
+ * The caller has found that the sum, `sum_ns`, is UINT64_MAX or less than the old deadline,
+ * `before_ns`.
+ * - If `before_ns` is UINT64_MAX, the timeout is stopped, and stays stopped.
+ * - If the clock was set back (`is_back`), the added time is negative, so the sum is right.
  * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
@@ -80,13 +81,12 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set, at its deadline rounded down to a multiple of a power of
- * two, which depends on the time from now to the deadline. At the rounded time the loop checks
- * whether the timeout was moved meanwhile.
+ * Schedules a timeout that was just set. Usually its deadline is rounded down to a multiple of a
+ * power of two, which depends on how far away the deadline is. Most timeouts are moved before they
+ * are due, and if many have the same rounded time, the loop wakes up only once to find that out.
  *
  * In a loop with few timeouts nothing is rounded, so that a timeout that is not moved wakes the
- * loop only once. At the old deadline of a timeout that was moved, the loop then wakes up for
- * nothing, but with few timeouts that is rare.
+ * loop only once.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

@@ -59,9 +59,9 @@ struct timerhub_loop {
 	struct fork_check fork_check;
 	uint32_t listed_count; /* how many places are in the list, each at most once */
 	/*
-	 * The table index of the timeout that comes up at next_ns, if that is exactly its deadline;
-	 * otherwise SLOT_NONE. If this timeout is moved or stopped, the loop need not wake up at
-	 * that time.
+	 * The table index of the timeout whose deadline is next_ns, or SLOT_NONE if next_ns is not
+	 * the deadline of a timeout. If this timeout is moved or stopped, the loop need not wake up
+	 * at next_ns.
 	 */
 	uint32_t first;
 	bool is_manual;      /* timerhub_loop_advance() gives the time */

@@ -215,11 +215,10 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 	}
 	/*
 	 * A callback has closed the loop. turn_end() frees the loop later, because
-	 * timerhub_loop_turn() still uses the loop. If the callback is that of a timeout, the
-	 * loop's queue is closed now, so that the callback may close the hub next. If the callback
-	 * is that of a timer on the queue, the queue cannot be closed, because it is being
-	 * dispatched. In this case only the queue's timers are cancelled, and the callback must not
-	 * close the hub.
+	 * timerhub_loop_turn() still uses it. A timeout's callback may close the hub next, so the
+	 * loop's queue in the hub is closed now. The callback of a timer of the hub runs in a
+	 * dispatch of this queue, which can therefore not be closed yet. In this case only the
+	 * queue's timers are cancelled, and the callback must not close the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

@@ -95,10 +95,9 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * loop_rest() checks the schedule entry loop->first before each wait, because the timeout
-	 * of this entry may have been moved. If the entry is at a deadline that was rounded down,
-	 * no check is needed, because such an entry stays as it is even if its timeout is moved. So
-	 * forget the entry.
+	 * loop_rest() checks the schedule entry loop->first before each wait, because an entry for
+	 * an exact deadline is moved or removed if its timeout was moved. An entry for a rounded
+	 * deadline is never moved for that reason, so it need not be checked: forget it.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

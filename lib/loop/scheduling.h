@@ -22,9 +22,9 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again, because the deadline is later than the timeout's last schedule entry,
- * which was for the time `at_ns`. `rest_ns` is the time from now to the deadline. The new entry is
- * usually rounded down as coarsely as the last entry, so that one wake-up serves many timeouts.
+ * Schedules a timeout again. Its last schedule entry was for `at_ns`, but its deadline is later:
+ * `rest_ns` from now. For the new entry the deadline is usually rounded down to a multiple of the
+ * same power of two as for the last entry, so that one wake-up serves many timeouts.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);

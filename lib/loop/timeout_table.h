@@ -22,9 +22,9 @@
  */
 struct place {
 	/*
-	 * If a timeout has this place of the table, this is the address of the timeout, whose bit 0
-	 * is 0. If the place is free, bit 0 is 1, and the other bits have these meanings:
-	 * - Bit 1: the place is in the list that fresh_file() goes through.
+	 * The address of the timeout that has this place, an element of the table. Bit 0 of the
+	 * address is 0. If the place is free, bit 0 is 1, and the other bits mean:
+	 * - Bit 1: the place is in the list of places that fresh_file() will schedule.
 	 * - Bits 2 to 7: n, if the place's schedule entry was rounded down to a multiple of 2^n ns.
 	 * - The upper half: the index of the next free place, or SLOT_NONE.
 	 */
@@ -93,8 +93,9 @@ void places_close(struct places *places);
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Frees a timeout's place in the table. The place keeps its schedule entry for the next timeout
- * that gets the place. If the place is in the list that fresh_file() goes through, it stays there.
+ * Frees a timeout's place, an element of the table. The place stays in the schedule for the next
+ * timeout that gets the place. If it is in the list of places that fresh_file() will schedule, it
+ * stays there too.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

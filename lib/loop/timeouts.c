@@ -31,8 +31,9 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks the thread and the arguments of a call for a timeout. It reads the loop only if the
- * timeout belongs to it, because otherwise the loop may have been closed and freed.
+ * Checks the calling thread and the arguments of a call that sets or stops a timeout. *loop is read
+ * only if the timeout belongs to the loop, because otherwise the loop may have been closed and
+ * freed.
  */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {

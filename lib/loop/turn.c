@@ -185,7 +185,10 @@ static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
-/* Returns how long the program may block, in ns. All timeouts that were set must be scheduled. */
+/*
+ * Returns how long the program may block, in ns. Call it after fresh_file(), which schedules the
+ * timeouts that were set.
+ */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
@@ -257,8 +260,8 @@ static void turn_end(struct turn *turn)
 		loop->unquiet |= LOOP_MUST_TURN;
 	/*
 	 * If callbacks were called, read the clock again, because they took time and may have set
-	 * timeouts. If one of the queue's callbacks threw an exception, is_dispatching is still
-	 * set.
+	 * timeouts. If a callback of the loop's queue threw an exception, `called` does not count
+	 * it, but is_dispatching is still set.
 	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);

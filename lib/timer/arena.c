@@ -260,8 +260,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 		invariant(slot < arena->capacity);
 		/*
-		 * Relaxed is enough: the load comes after the acquire of the top, and the CAS fails
-		 * if the link was overwritten.
+		 * Relaxed is enough for the link to the slot below: the acquire load of shard->top
+		 * came first, and the CAS fails if another thread has overwritten the link.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		if (u64_cas_acquire(&shard->top, &top,
@@ -294,8 +294,9 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * Relaxed is enough: the links are loaded after the acquire of the top, and the CAS
-		 * below fails if one of them was overwritten.
+		 * Relaxed is enough for the links to the slots below: the acquire load of
+		 * shard->top came first, and the CAS fails if another thread has overwritten one of
+		 * the links.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -443,8 +444,8 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
  * Takes a slot from a stack that has more than ARENA_LEAVE free slots. Returns SLOT_NONE if there
  * is no such stack.
  *
- * The search begins where the last one was successful, because a burst of arms empties one stack
- * after the other. The function is not inlined, because only few arms need it.
+ * The search begins where the last one was successful, because a thread that arms many timers
+ * empties one stack after the other. The function is not inlined, because it is seldom called.
  */
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
@@ -514,12 +515,13 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the shard from which a CPU takes never-used slots when the shard `last` has none left.
- * `home` is the CPU's own shard. Returns ARENA_SHARDS_MAX if no other shard has such slots.
+ * Chooses the shard from which a CPU takes new slots, which no timer ever had, when the shard
+ * `last` has none left. `home` is the CPU's own shard. Returns ARENA_SHARDS_MAX if no other shard
+ * has new slots.
  *
- * A shard from which no slot was ever taken is best: the one right after `last`, or else the middle
- * one of the longest row of such shards, because it is far from other CPUs. Otherwise any shard
- * with never-used slots will do, and CPUs with different homes prefer different ones.
+ * The best shard is the one right after `last`, if all its slots are new. Second best is the middle
+ * of the longest row of such shards, because other CPUs are far from there. Otherwise any shard
+ * with new slots will do, and CPUs with different homes prefer different shards.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -574,7 +576,7 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no other shard has never-used slots, arena_next_shard() returns
+		 * If no other shard has slots that no timer ever had, arena_next_shard() returns
 		 * ARENA_SHARDS_MAX. `next` is then greater than arena->shard_mask. That ends the
 		 * `for` loop around this line, and later calls do not enter the loop.
 		 */

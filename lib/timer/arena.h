@@ -82,9 +82,9 @@ uint32_t arena_next(const struct arena *arena, uint32_t slot);
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `count` slots back, at least one. They go onto the stack of this CPU's shard in one step. If
- * that stack has many slots already, they go to the shards to which they belong, in one step for
- * each shard.
+ * Puts `count` slots back; `count` must not be 0. The slots go onto the stack of this CPU's shard
+ * in one step. If that stack has many slots already, each slot goes to the shard to which it
+ * belongs.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 

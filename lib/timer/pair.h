@@ -59,9 +59,10 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The owner thread, which expires timers, still has the slot in its
-	 * schedule because of the last timer, for the deadline or earlier. If the deadline is
-	 * "never", or STATE_CLAIMED is set, a new timer in the slot must not rely on that.
+	 * No timer uses the slot. Its last timer may have left an entry in the schedule of the
+	 * owner thread, for the slot's deadline or earlier. A new timer that is due at that
+	 * deadline or later takes over the entry. If the deadline is "never" or STATE_CLAIMED is
+	 * set, there may be no such entry.
 	 */
 	TIMER_FREE = 0,
 	/*
@@ -173,7 +174,10 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Tells whether a handle names the timer with this state, and that timer has not ended. */
+/*
+ * Returns true if the handle and the state belong to the same timer, and it has not ended. Both
+ * contain a generation number, which is different for each timer of a slot.
+ */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;

@@ -151,10 +151,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a timer leaves in its slot when it is cancelled. An armed
- * timer's slot stays in the schedule of the owner thread, so that a cancel need not tell the owner.
- * The deadline becomes the time by which the owner looks at the slot, because the slot's next timer
- * relies on that time.
+ * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's slot
+ * stays in the schedule of the owner thread, so that a cancel need not tell the owner. The deadline
+ * then says by when the owner will look at the slot. A new timer in the slot that is due before
+ * that time must tell the owner.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -184,9 +184,10 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Most timers that are cancelled are armed and have no slack. For such a timer, a CAS of the state
- * alone is enough, and it is cheaper than a CAS of state and deadline. The deadline stays in the
- * slot. It does no harm if timer_move() has just made that deadline later.
+ * Most timers that are cancelled are armed, and may not expire late: they have no slack. For such a
+ * timer, a CAS of the state alone is enough, and is cheaper than a CAS of state and deadline. The
+ * deadline already says by when the owner thread will look at the slot. It still does if
+ * timer_move() has just made the deadline later.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -305,9 +306,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
 			/*
-			 * An OVERDUE timer has no entry in the schedule. Whoever delivers its event
-			 * arms it for the next period, and tells the owner by pushing its slot into
-			 * the inbox.
+			 * An OVERDUE timer is not scheduled. The thread that delivers its event
+			 * arms the timer for the next period, and pushes its slot into the inbox,
+			 * from which the owner thread learns what to schedule.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -316,9 +317,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 				return TIMER_IS_LATER;
 			/*
 			 * If the next period is due too, make the timer OVERDUE instead of PENDING.
-			 * For a PENDING timer, the owner thread itself schedules the first period
-			 * after `now_ns`. That can be too late here: if the thread that takes the
-			 * event has read the clock before `now_ns`, it may arm the timer for an
+			 * For a PENDING timer, the owner thread schedules the first period after
+			 * `now_ns`. That would be too late if the thread that takes the event has
+			 * read the clock before `now_ns`, because it then arms the timer for an
 			 * earlier period. For an OVERDUE timer, that thread tells the owner when
 			 * the timer is due.
 			 */
@@ -346,11 +347,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * timer_instant_ns() reads the slack from the slot, which may have got a new timer
-		 * since `pair` was loaded. If the new timer's deadline is earlier than that of
-		 * `pair`, the thread that arms it pushes the slot into the owner's inbox, and the
-		 * owner reads the slot again. Otherwise the new timer is due at the returned time
-		 * or later, because the same slack is added to the same or a later deadline.
+		 * The slot may have got a new timer since `pair` was loaded. timer_instant_ns()
+		 * then adds the new timer's slack to the old deadline, which is harmless. If the
+		 * new deadline is earlier than the old one, the thread that arms the new timer
+		 * makes the owner thread read the slot again. Otherwise the new timer is due at the
+		 * returned time or later, because its own deadline is not earlier.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

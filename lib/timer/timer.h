@@ -69,8 +69,9 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Push the timer's slot as with TIMER_PUSH, but see first whether it is in the inbox
-	 * already. Another thread had to push it before, and may have done so.
+	 * Push the timer's slot as with TIMER_PUSH, unless it is in the inbox already.
+	 * STATE_CLAIMED was set before, so the thread that set it has pushed the slot or is about
+	 * to.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -119,9 +120,9 @@ static inline struct pair timer_guess(const struct timer *timer)
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
  *
- * If the caller is the owner, the thread that expires timers, both were even in the slot at the
- * same moment. A state that has changed cannot change back meanwhile, because only the owner
- * expires timers and clears STATE_CLAIMED.
+ * If the caller is the owner, the thread that expires timers, the two were in the slot at the same
+ * moment. Only the owner expires timers and clears STATE_CLAIMED, so a state that has changed
+ * cannot change back meanwhile.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -350,9 +351,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the time for which the owner should schedule a slot whose present entry is for
- * `filed_ns`, or UINT64_MAX if the slot needs no entry. The result is never earlier than
- * `filed_ns`, because whoever moves a timer to an earlier time tells the owner through the inbox.
+ * Returns when the owner thread must look again at a slot that it has scheduled for `filed_ns`, or
+ * UINT64_MAX if the slot need not be scheduled. The result is never earlier than `filed_ns`,
+ * because a thread that moves a timer to an earlier time tells the owner itself.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -434,9 +435,9 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`. The result is an enum timer_delivery. `now_ns` is used
- * only if the timer is periodic or the clock can go back, so for other timers the caller need not
- * read the clock.
+ * Delivers the event of the timer in `view`. The returned `result` is an enum timer_delivery.
+ * `now_ns` is used only if the timer is periodic or the clock can go back, so for other timers the
+ * caller need not read the clock.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
