@@ -20,8 +20,8 @@ struct outbox {
 	uint64_t mask;     /* number of cells - 1 */
 	struct memory memory;
 	/*
-	 * The position of the oldest timer handle in the ring. A consumer that takes handles moves
-	 * the head behind them.
+	 * The position of the oldest timer handle. A consumer that takes handles moves the head
+	 * past them.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	/*

@@ -33,8 +33,8 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
 	/*
-	 * If the queue was empty, store the time at which it stops being empty. This comes before
-	 * the events are published, because a thread that gets one of them may ask for the
+	 * If the queue was empty, store the time at which it stops being empty. The store comes
+	 * before the events are published, because a thread that gets an event may ask for the
 	 * statistics at once. Relaxed is enough, because the time is used only in statistics.
 	 */
 	if (notifier_is_idle(&queue->notifier))

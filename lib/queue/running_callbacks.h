@@ -26,9 +26,9 @@
  */
 struct callback {
 	/*
-	 * The timer handle << 2 and two flags while the cell's thread delivers an event or runs the
-	 * timer's callback, otherwise 0. The thread stores this word. A thread that waits in
-	 * timerhub_cancel_sync() for the callback adds the flag NOW_WAITED.
+	 * While a thread delivers a timer's event or runs its callback, this is the timer's handle
+	 * << 2 and two flags; otherwise it is 0. That thread stores the handle. A thread that waits
+	 * in timerhub_cancel_sync() for the callback sets the flag NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */

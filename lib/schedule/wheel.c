@@ -117,8 +117,8 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 }
 
 /*
- * Finds the entry of the timer in `slot`. Returns the index of the chunk, a block of up to 20
- * entries, that has the timer's entry, and in *ret_entry the entry's index in the chunk.
+ * Finds the entry of the timer in `slot`. Entries lie in chunks, blocks of up to 20 entries.
+ * Returns the index of the chunk, and in *ret_entry the entry's index in the chunk.
  */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
@@ -344,9 +344,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Counts the entries of a bucket by how soon after `now_ns` they are due. Only the bucket's first
- * chunk (up to 20 entries) is read, because a whole bucket could take too long. If the bucket has
- * five times as many entries as the chunk, each entry of the chunk counts as five.
+ * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Only the
+ * bucket's first chunk (up to 20 entries) is read, because a whole bucket could take too long. If
+ * the bucket has five times as many entries as the chunk, each entry of the chunk counts as five.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -465,9 +465,9 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * Only the first bucket of this level can cover the time `base_ns`. It has the earliest
-	 * entry, and `base_ns` is not later than this entry, so `base_ns` is before all later
-	 * buckets.
+	 * Only the first bucket of this level can cover the time `base_ns`. This bucket has the
+	 * earliest entry, and `base_ns` is not later than this entry, so `base_ns` is before all
+	 * later buckets.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
