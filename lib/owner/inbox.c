@@ -74,8 +74,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 	uint64_t total = 0;
 
 	/*
-	 * Relaxed is enough: if a number is out of date, the owner is woken in vain, or a little
-	 * later.
+	 * Relaxed is enough: if a head, a tail or a count is out of date, the owner is woken in
+	 * vain, or a little later.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];

@@ -82,10 +82,10 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * The owner takes the cells before this end. It is fixed now, because fast producers could
-	 * otherwise keep the owner here while timers become overdue. It is one cache line of cells
-	 * after the tail: producers move the tail only once per line, so nearly a line of filled
-	 * cells can lie behind it.
+	 * Fix now which cells the owner takes: those before `end`. Otherwise fast producers could
+	 * keep the owner busy here while timers become overdue. Producers move the tail only once
+	 * per cache line of cells, so up to a line of filled cells can follow the tail. Therefore
+	 * `end` includes one more line.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

@@ -327,8 +327,9 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * The next pass must check again which entry is the earliest, because it
-			 * may expire the entry that is earliest now.
+			 * Forget the earliest time that was checked, because its timer may expire
+			 * in the next pass. Then the earliest of the remaining timers must be
+			 * checked.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -390,11 +391,12 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Makes one pass: empties the inbox, expires what is due, and stores the owner's new wake-up time.
- * Returns true if the next pass must follow at once, for one of two reasons. Some of the earliest
- * schedule entries may still be unchecked. Or the inbox has a slot again, and the new wake-up time
- * is later than the previous one: the thread that pushed the slot may have loaded the previous time
- * and not have woken the owner.
+ * Makes one pass: empties the inbox, expires what is due, and stores the time until which the owner
+ * may sleep. Returns true if another pass must follow at once.
+ *
+ * That is the case if owner_rest() has more schedule entries to check. It is also the case if the
+ * inbox is not empty and the stored time is later than the previous one. Then a thread that pushed
+ * a timer may have loaded the previous time, and therefore not have woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

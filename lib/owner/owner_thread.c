@@ -364,9 +364,9 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Creates the io_uring ring on which the owner's thread sleeps. If the configuration says so, the
- * thread sleeps in ppoll(2) instead. By default it does so if the kernel refuses the ring. Returns
- * 0 or a negative errno.
+ * Sets up what the hub's owner thread sleeps in: an io_uring ring or ppoll(2), as the configuration
+ * says. If the configuration leaves the choice to the library, the thread sleeps in the ring, or in
+ * ppoll(2) if the kernel refuses the ring. Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {

@@ -65,8 +65,8 @@ void promise_record_wake(struct promise *promise, uint64_t pass)
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
 	/*
-	 * The number is only raised, never lowered, because this caller may have been stopped since
-	 * an earlier pass of the owner.
+	 * Only raise the number. If this thread was preempted after it had loaded `pass`, another
+	 * thread may have stored a larger number meanwhile.
 	 */
 	u64_raise(&promise->woken_pass, pass);
 }

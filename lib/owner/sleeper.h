@@ -24,10 +24,10 @@ struct sleeper_ops {
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until a caller writes to the eventfd `bell`, or until `timeout_ns` have passed;
+	 * Sleeps until somebody writes to the eventfd `bell`, or until `timeout_ns` have passed;
 	 * UINT64_MAX means no limit. If the eventfd was written to since the last sleep, this
-	 * returns at once. It may return too early, because the owner reads the clock afterwards.
-	 * Returns a negative errno if it could not sleep.
+	 * returns at once. A sleep may end too early, so the caller must read the clock
+	 * afterwards. Returns a negative errno if it could not sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*

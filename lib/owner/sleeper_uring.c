@@ -277,8 +277,9 @@ static int uring_ppoll(struct sleeper_uring *uring)
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
 	/*
-	 * If a filter or an RLIMIT_NOFILE of 0 refuses ppoll(2), the owner waits in io_uring from
-	 * now on. A sleep that counts as iowait is better than none.
+	 * If the error is not EINTR, a seccomp filter or an RLIMIT_NOFILE of 0 forbids ppoll(2).
+	 * Then all further sleeps block in io_uring_enter(2), although the kernel counts them as
+	 * iowait.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;

@@ -96,9 +96,12 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 }
 
 /*
- * If map->bits[0] is 0, loads the next non-zero word of level 0 into it. A bit of a higher level
- * stands for a word below, so the function climbs to the lowest level that has bits left, or to the
- * next word of the top level, and then goes down. Returns false at the end of the map.
+ * If map->bits[0] is 0, loads the next non-zero word of level 0 into it. Returns false at the end
+ * of the map.
+ *
+ * A set bit of a higher level says that a word of the level below is not 0. So the function goes up
+ * until a level has bits left, and then down to the words that these bits stand for. On the top
+ * level, it goes on to the next word.
  */
 static bool map_walk(struct spill_map *map)
 {

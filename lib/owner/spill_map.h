@@ -26,10 +26,10 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * How far the owner has come in taking slots out of the map. The owner takes a whole word
-	 * of a level at a time: `bits` are those bits of it whose slots it still has to handle, and
-	 * `word` is the word's index. Both have a cache line of their own, because the threads that
-	 * set bits read the fields above.
+	 * How far the owner, the thread that takes slots out of the map, has come. The owner takes
+	 * a whole word of a level at a time. `word` is the index of that word on each level, and
+	 * `bits` are those bits of the word that the owner still has to handle. Both have a cache
+	 * line of their own, because the threads that set bits read the fields above.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];

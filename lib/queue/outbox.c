@@ -154,10 +154,10 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * A consumer that loads the new head also sees TAIL_COMPACTING, so it knows that handles
-	 * may come back.
-	 * [outbox-compacting] pairs with outbox_exhausted().
-	 * [outbox-room] pairs with outbox_take_before(): the owner may fill the cells again.
+	 * The CAS takes all handles away from the consumers. A consumer that loads the new head
+	 * also sees TAIL_COMPACTING, so it knows that the outbox only looks empty.
+	 * [outbox-compacting] pairs with outbox_exhausted(), which sees TAIL_COMPACTING.
+	 * [outbox-room] pairs with outbox_take_before(): the owner may fill copied cells again.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}

@@ -19,7 +19,10 @@ struct outbox {
 	atomic_u64 *cells; /* the handles; a cell that was blanked has 0, which is no handle */
 	uint64_t mask;     /* number of cells - 1 */
 	struct memory memory;
-	/* The position of the oldest handle. A consumer moves it when it takes handles. */
+	/*
+	 * The position of the oldest timer handle. A consumer that takes handles moves the head
+	 * past them.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	/*
 	 * The position after the last handle that consumers may take. Its highest bit,

@@ -33,9 +33,9 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
 	/*
-	 * If the queue was empty, store the time at which it stops being empty. This comes before
-	 * the events are published, because a thread that takes them may show the time at once.
-	 * Relaxed is enough, because the time is only shown.
+	 * If the queue was empty, store the time at which it stops being empty. The store comes
+	 * before the events are published, because a thread that gets an event may ask for the
+	 * statistics at once. Relaxed is enough, because the time is used only in statistics.
 	 */
 	if (notifier_is_idle(&queue->notifier))
 		u64_store_relaxed(&queue->counts->filled_ns, now_ns);

@@ -51,8 +51,9 @@ struct timerhub_queue {
 	struct notifier notifier;
 
 	/*
-	 * Only the owner uses the next fields: the publisher's list of queues, and the deadlines of
-	 * the events in the outbox that are not published yet.
+	 * Only the hub's owner thread uses the next fields. They link the queues that have
+	 * unpublished events, and hold the number and the deadlines of this queue's unpublished
+	 * events.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* how many events are unpublished; 0: not in the list */

@@ -84,7 +84,7 @@ void callback_wake(struct callback *callback)
 {
 	/*
 	 * [callback-ended] pairs with callback_wait(): a canceller that sees the new count also
-	 * sees that `now` has changed.
+	 * sees that the timer's handle has gone from `now`.
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
@@ -124,8 +124,8 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
 		/*
-		 * Relaxed is enough: what is found matters only if the calling thread itself has
-		 * stored it.
+		 * Relaxed is enough: only a value that the calling thread has stored itself can
+		 * make the result true.
 		 */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
@@ -149,8 +149,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): a caller that no longer finds the timer
-		 * in `now` sees all that the callback has written.
+		 * [callback-end] pairs with callback_end(): if `now` no longer holds the timer's
+		 * handle, the caller sees all that the callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 

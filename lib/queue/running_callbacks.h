@@ -26,9 +26,9 @@
  */
 struct callback {
 	/*
-	 * While a callback runs or is about to: the timer's handle << 2, and flags; else 0. The
-	 * thread that has the cell stores it. A thread in timerhub_cancel_sync() that waits for the
-	 * callback adds NOW_WAITED.
+	 * While a thread delivers a timer's event or runs its callback, this is the timer's handle
+	 * << 2 and two flags; otherwise it is 0. That thread stores the handle. A thread that waits
+	 * in timerhub_cancel_sync() for the callback sets the flag NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -95,8 +95,8 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 void callback_consider(struct callback *callback, uint64_t handle);
 
 /*
- * Records that the calling thread has delivered the event of this timer, and calls the timer's
- * callback next.
+ * Records that the calling thread has delivered the event of this timer, and is about to call the
+ * timer's callback.
  */
 void callback_begin(struct callback *callback, uint64_t handle);
 

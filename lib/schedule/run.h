@@ -41,14 +41,14 @@ void run_add(struct run *run, struct timer_due due);
  */
 void run_sort(struct run *run);
 
-/* Removes the timer in `slot`, which must have an entry in this sorted array. */
+/* Removes the timer in `slot` from the sorted array. The timer must be in the array. */
 void run_remove(struct run *run, uint32_t slot);
 
-/* Returns when the timer in `slot` is due. It must have an entry in this sorted array. */
+/* Returns when the timer in `slot`, which must be in the sorted array, is due. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
 /*
- * Returns when the earliest timer in this sorted array is due, or UINT64_MAX if the array is empty.
+ * Returns when the earliest timer in the sorted array is due, or UINT64_MAX if the array is empty.
  */
 static inline uint64_t run_first_ns(const struct run *run)
 {

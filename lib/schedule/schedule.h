@@ -27,9 +27,9 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule for timers in the slots below `slots`. `filings` is an array with an
- * element for each slot, in which the schedule records where the slot's entry is. Returns 0 or a
- * negative errno.
+ * Opens an empty schedule. Each timer is known by its slot, a number below `slots`. `filings` is an
+ * array of `slots` elements, in which the schedule records where each timer's entry is. Returns 0
+ * or a negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 

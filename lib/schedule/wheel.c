@@ -117,8 +117,8 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 }
 
 /*
- * Returns the chunk that has the entry of this slot, and in *ret_entry the entry's index in the
- * chunk.
+ * Finds the entry of the timer in `slot`. Entries lie in chunks, blocks of up to 20 entries.
+ * Returns the index of the chunk, and in *ret_entry the entry's index in the chunk.
  */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
@@ -344,9 +344,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to the counts of schedule_ahead(). Only the bucket's first chunk (up
- * to 20 entries) is read, because a whole bucket could take too long. Each entry of the chunk
- * counts for its share of the bucket.
+ * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Only the
+ * bucket's first chunk (up to 20 entries) is read, because a whole bucket could take too long. If
+ * the bucket has five times as many entries as the chunk, each entry of the chunk counts as five.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -411,9 +411,10 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, which is a walk over all entries of one bucket. The caller has inserted each of
- * these entries again, or removed it. So the lower bound of all times that were stored since the
- * sweep began is now a lower bound of the whole bucket, and becomes the bucket's bound.
+ * Ends a sweep, which is a walk over all entries of one bucket. During the walk, the caller has
+ * inserted each entry again, with its true time, or removed it. So no entry of the bucket is
+ * earlier than the earliest time inserted during the walk. This time becomes the bucket's
+ * `bound_ns`.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -464,8 +465,9 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * `base_ns` is not later than the earliest entry, and the earliest entry is in the first
-	 * bucket of this level. So no other bucket that has entries can contain `base_ns`.
+	 * Only the first bucket of this level can cover the time `base_ns`. This bucket has the
+	 * earliest entry, and `base_ns` is not later than this entry, so `base_ns` is before all
+	 * later buckets.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -69,10 +69,10 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * The state of the walk over the bucket: `first` is the chunk that the walk has come to.
-	 * `bound_ns` is a lower bound of the times that were stored in the bucket since the walk
-	 * began. When the walk ends, every entry has been stored again, so this bound then holds
-	 * for the whole bucket.
+	 * How far the walk over the bucket has come: `first` is the chunk that it visits now.
+	 * `bound_ns` is the earliest time inserted into the bucket since the walk began. The caller
+	 * inserts each entry again or removes it, so after the walk no entry of the bucket is
+	 * earlier.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -88,10 +88,9 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket that wheel_doubt() has swept. To sweep a
-	 * bucket, wheel_doubt() returns all entries of the bucket, which the caller checks. Each
-	 * bucket is swept only once, because buckets can be long. If the wheel's time goes back,
-	 * these ends are set to 0.
+	 * For each level, the end of the latest bucket of which wheel_doubt() has returned all
+	 * entries, so that its caller could check them. This is done only once for each bucket,
+	 * because buckets can be long. If the wheel's time goes back, these ends are set to 0.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -240,8 +239,9 @@ static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chun
 }
 
 /*
- * Frees a chunk of the bucket that wheel_enter() has emptied. The caller must have inserted the
- * chunk's entries elsewhere in the schedule. Returns the bucket's next chunk, or CHUNK_NONE.
+ * Frees a chunk, a block of entries that wheel_enter() has taken out of a bucket. The caller must
+ * have inserted the entries elsewhere in the schedule. Returns the bucket's next chunk, or
+ * CHUNK_NONE.
  */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
