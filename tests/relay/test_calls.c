@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <timerhub_relay.h>
 #include <unistd.h>
 
@@ -33,14 +32,6 @@ static char queue[QUEUE_BYTES];
 static struct timerhub_relay *relay;
 static struct wire *wire; /* the test's own connection to the server */
 static struct keys keys;
-
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
-}
 
 /* Send the encoded command. Returns the integer of the reply, or the first integer of an array. */
 static int64_t say(void)
