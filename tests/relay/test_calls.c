@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the public calls of the relay. with_server.py starts a Redis server for this test.
- * wire_test.py and kill_test.py test failures of the connection and of the server.
+ * wire_test.py tests failures of the connection, servers_test.py those of the server.
  */
 #include <errno.h>
 #include <inttypes.h>
