@@ -43,23 +43,12 @@ static void expect_nothing_left(const struct leftovers *before)
 		expect_cmp(thread_status(getpid(), "VmSize:", 10), <=, before->mapped_kib);
 }
 
-static unsigned first_cpu(void)
-{
-	cpu_set_t allowed;
-	unsigned cpu = 0;
-
-	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu++;
-	return cpu;
-}
-
 static int open_rig(struct rig *ret_rig, uint32_t flags)
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .flags = flags,
 		                          .sleeper = sleeper_asked(),
-		                          .cpu_plus_one = first_cpu() + 1,
+		                          .cpu_plus_one = thread_first_cpu() + 1,
 		                          .timers_max = 256 };
 	int result;
 

@@ -197,12 +197,22 @@ uint64_t dice_boundary(struct dice *dice)
 	return edge + dice_below(dice, 3) - 1;
 }
 
-uint64_t monotonic_ns(void)
+uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	expect_eq(clock_gettime(clock, &now), 0);
 	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}
+
+uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t wall_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
 }
 
 void sleep_ns(uint64_t ns)
@@ -252,23 +262,22 @@ void thread_ends_here(void)
 #endif
 }
 
-void thread_pin(unsigned index)
+unsigned thread_first_cpu(void)
 {
-	/* before thread_pin() pinned a thread */
-	static cpu_set_t allowed;
-	static unsigned allowed_count;
-	cpu_set_t one;
-	int cpu = -1;
+	cpu_set_t allowed;
+	unsigned cpu = 0;
 
-	if (!allowed_count) {
-		expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-		allowed_count = (unsigned)CPU_COUNT(&allowed);
-	}
-	for (unsigned left = index % allowed_count + 1; left; left--)
-		do
-			cpu++;
-		while (!CPU_ISSET((unsigned)cpu, &allowed));
+	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	return cpu;
+}
+
+void thread_pin(void)
+{
+	cpu_set_t one;
+
 	CPU_ZERO(&one);
-	CPU_SET((unsigned)cpu, &one);
+	CPU_SET(thread_first_cpu(), &one);
 	expect_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 }

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "dice.h"
 
@@ -137,7 +138,10 @@ struct dice dice_new(uint64_t salt);
  */
 uint64_t dice_boundary(struct dice *dice);
 
+/* Returns the time of a clock of the kernel. */
+uint64_t clock_ns(clockid_t clock);
 uint64_t monotonic_ns(void);
+uint64_t wall_ns(void);
 void sleep_ns(uint64_t ns);
 /*
  * Calls `attempt` with longer and longer margins until it returns true, which means that it was in
@@ -159,10 +163,9 @@ void threads_take_other_stacks(void);
  * functions, by a cancellation or pthread_exit().
  */
 void thread_ends_here(void);
-/*
- * Pins the calling thread to the index-th of the CPUs that the process may use, modulo their
- * number.
- */
-void thread_pin(unsigned index);
+/* Returns the first CPU that the calling thread may use. */
+unsigned thread_first_cpu(void);
+/* Pins the calling thread to that CPU. */
+void thread_pin(void);
 
 #endif

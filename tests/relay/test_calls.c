@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the public calls of the relay. with_server.py starts a Redis server for this test.
- * wire_test.py and kill_test.py test failures of the connection and of the server.
+ * wire_test.py tests failures of the connection, servers_test.py those of the server.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <timerhub_relay.h>
 #include <unistd.h>
 
@@ -34,14 +33,6 @@ static char queue[QUEUE_BYTES];
 static struct timerhub_relay *relay;
 static struct wire *wire; /* the test's own connection to the server */
 static struct keys keys;
-
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
-}
 
 /* Send the encoded command. Returns the integer of the reply, or the first integer of an array. */
 static int64_t say(void)

@@ -38,14 +38,6 @@ static const struct {
 	{ TIMERHUB_CLOCK_REALTIME, CLOCK_REALTIME, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET },
 };
 
-static uint64_t kernel_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
-}
-
 static struct rig rig_clock(uint32_t clock)
 {
 	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
@@ -63,12 +55,12 @@ static void expire_some(struct rig *rig, clockid_t id)
 		if (i % 2)
 			arm_after(rig->queue, delay_ns, i);
 		else
-			arm_at(rig->queue, kernel_ns(id) + delay_ns, i);
+			arm_at(rig->queue, clock_ns(id) + delay_ns, i);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct timerhub_event event = take_one(rig->queue);
 
-		expect_cmp(event.expires_ns, <=, kernel_ns(id));
+		expect_cmp(event.expires_ns, <=, clock_ns(id));
 	}
 	expect_empty(rig->queue);
 }
@@ -296,10 +288,10 @@ static void within_namespace(int64_t ahead_s)
 /* Ahead in one run, behind by half of the uptime in the other: no clock may be below 0. */
 TEST_LOOP(every_clock_is_right_in_a_time_namespace, 60, 2)
 {
-	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);
+	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(clock_ns(CLOCK_MONOTONIC) / SEC / 2);
 
 	for (unsigned i = 0; i < COUNT_OF(clocks); i++)
-		outside_ns[i] = kernel_ns(clocks[i].id);
+		outside_ns[i] = clock_ns(clocks[i].id);
 	if (!in_namespace(ahead_s, within_namespace))
 		printf("skipped: no time namespace may be made here\n");
 }
@@ -316,7 +308,7 @@ static void peek(const void *from, void *into, size_t bytes)
 }
 
 /* With which the owner sleeps; 0: none, or not shown. */
-static uint64_t asked_of_the_kernel_ns(pid_t owner)
+static uint64_t asked_of_the_clock_ns(pid_t owner)
 {
 	struct io_uring_getevents_arg wait;
 	struct timespec time = { 0 };
@@ -360,7 +352,7 @@ static void owner_rests_on(unsigned clock, uint64_t deadline_ns)
 	expect_eq(stats_of(rig.hub).clock_jumps, 0);
 	fd = timerfd_find();
 	expect(fd < 0 || timerfd_is_set(fd));
-	expect_cmp(asked_of_the_kernel_ns(timerhub_owner_tid(rig.hub)), <=, UINT64_C(1) << 62);
+	expect_cmp(asked_of_the_clock_ns(timerhub_owner_tid(rig.hub)), <=, UINT64_C(1) << 62);
 	rig_close(&rig);
 }
 

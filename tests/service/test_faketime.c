@@ -28,14 +28,6 @@ static const clockid_t ids[] = {
 	[TIMERHUB_CLOCK_REALTIME] = CLOCK_REALTIME,
 };
 
-static uint64_t read_ns(uint32_t clock)
-{
-	struct timespec now;
-
-	expect_eq(clock_gettime(ids[clock], &now), 0);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
-}
-
 /* ---- hubs ---- */
 
 /* By the queue's descriptor, and by a wait, which has a limit of its own. */
@@ -51,7 +43,7 @@ static void hub_expires(uint32_t clock, uint32_t sleeper)
 	expect_eq(timerhub_open(&hub, &config), 0);
 	expect_eq(timerhub_queue_open(hub, &queue, NULL), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t due_ns = read_ns(clock) + DELAY;
+		uint64_t due_ns = clock_ns(ids[clock]) + DELAY;
 
 		expect_context("hub", clock, i);
 		expect_eq(timerhub_after(queue, DELAY, i, NULL), 0);
@@ -59,7 +51,7 @@ static void hub_expires(uint32_t clock, uint32_t sleeper)
 			expect(fd_readable_within(timerhub_queue_fd(queue), ARRIVES));
 		expect_eq(timerhub_wait(queue, &event, 1, ARRIVES), 1);
 		expect_le(due_ns, event.expires_ns);
-		expect_le(event.expires_ns, read_ns(clock));
+		expect_le(event.expires_ns, clock_ns(ids[clock]));
 	}
 	expect_eq(timerhub_wait(queue, &event, 1, DELAY), 0);
 	timerhub_close(hub);
@@ -74,7 +66,7 @@ static void called(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	(void)loop;
 	(void)timeout;
-	called_ns = read_ns(called_clock);
+	called_ns = clock_ns(ids[called_clock]);
 }
 
 /* A timeout that has been moved to an earlier time. */
@@ -92,7 +84,7 @@ static void loop_expires(struct timerhub *hub, uint32_t clock, bool by_fd)
 	expect_eq(timerhub_loop_turn(loop), 0);
 	called_ns = 0;
 	called_clock = clock;
-	due_ns = read_ns(clock) + DELAY;
+	due_ns = clock_ns(ids[clock]) + DELAY;
 	expect_eq(timerhub_timeout_set(loop, &timeout, DELAY), 0);
 	while (timerhub_loop_turn(loop) == 0) {
 		if (by_fd)

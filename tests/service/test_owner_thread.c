@@ -203,17 +203,6 @@ static struct opener {
 	struct scheduling owner;
 } opener;
 
-static unsigned some_cpu(void)
-{
-	cpu_set_t allowed;
-	unsigned cpu = 0;
-
-	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu++;
-	return cpu;
-}
-
 /* For this thread and those that it starts. */
 static void refuse_scheduling(void)
 {
@@ -238,11 +227,7 @@ static void refuse_scheduling(void)
 /* Pinned to one CPU. */
 static void *open_from_a_worker(void *arg)
 {
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(some_cpu(), &one);
-	expect_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	thread_pin();
 	(void)be_scheduled(opener.policy, opener.priority, opener.nice);
 	if (opener.refuses != NOTHING)
 		refuse_scheduling();
@@ -294,7 +279,7 @@ TEST(owner_is_like_the_main_thread, 30)
 	if (may_be_less_nice)
 		expect_owner(mine.policy, mine.priority, mine.nice);
 	open_from((struct opener){
-		.policy = SCHED_FIFO, .priority = 1, .cpu_plus_one = some_cpu() + 1 });
+		.policy = SCHED_FIFO, .priority = 1, .cpu_plus_one = thread_first_cpu() + 1 });
 	expect_owner(mine.policy, mine.priority, mine.nice);
 	expect_eq(CPU_COUNT(&opener.owner.cpus), 1);
 }
@@ -439,7 +424,7 @@ static void cpuset_become(const char *cpus, unsigned count)
 static void *open_hub(void *arg)
 {
 	if (arg)
-		thread_pin(0);
+		thread_pin();
 	opener.rig = rig_open(4);
 	return NULL;
 }

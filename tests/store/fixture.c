@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <harness.h>
@@ -13,19 +12,6 @@ struct timerhub_store *store;
 sqlite3 *plain;
 char database[96];
 static char folder[64];
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	(void)clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
-}
-
-uint64_t wall_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
-}
 
 uint64_t boot_ns(void)
 {

@@ -34,7 +34,6 @@ void fixture_end(void);
 /* Opens one more handle of the same database. */
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
 
-uint64_t wall_ns(void);
 uint64_t boot_ns(void);
 
 /* Runs SQL on the plain connection, which must succeed. */
