@@ -12,10 +12,9 @@
  * Timeouts expire only inside timerhub_loop_turn(). Call it right before the program blocks. If you
  * call it elsewhere, call timerhub_loop_settle() right before the program blocks.
  *
- * Times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that sets it. A
- * timeout never expires early. It can expire late by the time from that call to the next time the
- * loop reads its clock. In a manual loop, and on a manual hub, the program gives the time, and
- * timeouts expire exactly.
+ * Times are uint64_t nanoseconds on the loop's clock. A delay counts from the moment at which the
+ * loop next reads its clock, usually in the next turn, so a timeout never expires early. In a
+ * manual loop, and on a manual hub, the program gives the time, and timeouts expire exactly.
  *
  * A loop belongs to one thread: the first that uses it, until another thread adopts the loop. All
  * other threads get -EPERM. Calls return 0 or a count. If a call fails, it returns a negative errno
