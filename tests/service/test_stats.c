@@ -2,8 +2,6 @@
 /* The counters of a hub, in virtual time where they are exact. */
 #include "rig.h"
 
-#include <string.h>
-
 static uint64_t lateness_total(const struct timerhub_stats *stats)
 {
 	uint64_t total = 0;
@@ -11,19 +9,6 @@ static uint64_t lateness_total(const struct timerhub_stats *stats)
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		total += stats->lateness[i];
 	return total;
-}
-
-TEST(stats_of_a_new_hub_are_zero, 30)
-{
-	struct rig rig = rig_manual(4);
-	struct timerhub_stats stats;
-	struct timerhub_stats zero;
-
-	memset(&stats, 0x5a, sizeof(stats));
-	memset(&zero, 0, sizeof(zero));
-	expect_eq(timerhub_stats(rig.hub, &stats), 0);
-	expect_eq(memcmp(&stats, &zero, sizeof(zero)), 0);
-	rig_close(&rig);
 }
 
 /* Each returns the number of events. */
