@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sends the requests of callers to a server, many before the first reply arrives, and finishes them
- * in order (pipeline.h). Tested in tests/relay by test_calls.c, wire_test.py and kill_test.py.
+ * in order (pipeline.h). Tested in tests/relay by test_calls.c, wire_test.py and lives_test.py.
  */
 #include "relay/pipeline.h"
 

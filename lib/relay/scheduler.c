@@ -2,7 +2,7 @@
 /*
  * Lets a relay call timerhub_look, which moves due tasks into the stream, at the right times
  * (scheduler.h). It is tested in virtual time by test_look_timing.c, and on a server by
- * test_calls.c and kill_test.py.
+ * test_calls.c and lives_test.py.
  */
 #include "relay/scheduler.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that has all connections to one server (shard_thread.h). It sends requests, hands out
- * the replies, and sleeps in between. Tested in tests/relay by test_calls.c, wire_test.py and
- * kill_test.py.
+ * Runs the thread that has all connections to one server (shard_thread.h). It sends requests, hands
+ * out the replies, and sleeps in between. Tested in tests/relay by test_calls.c, wire_test.py and
+ * lives_test.py.
  */
 #define _GNU_SOURCE
 #include "relay/shard_thread.h"
