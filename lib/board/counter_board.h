@@ -104,8 +104,9 @@ struct board_callers {
 };
 
 /*
- * The numbers of one of the hub's stacks of free timer slots (timer/arena.h). In an observable hub,
- * each thread that changes the stack copies them here, so that timerhub-top(1) can show them.
+ * Counters of one stack of free timer slots; a hub has several such stacks (timer/arena.h). In an
+ * observable hub, each thread that changes the stack copies them here, so that timerhub-top(1) can
+ * show them.
  */
 struct board_shard {
 	/*
@@ -193,9 +194,9 @@ struct board_deliveries {
 };
 
 /*
- * Returns the index of the histogram bucket for an event that was taken or published at `now_ns`,
- * by how late the event was. If the event seems to be early because the clock was set back, the
- * result is 0.
+ * Returns the histogram bucket that counts an event which was due at `deadline_ns` and was taken or
+ * published at `now_ns`. An event that seems to be early, because the clock was set back, is
+ * counted in bucket 0.
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
@@ -261,10 +262,10 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns the time since which no thread has taken events from the queue with this index. This time
- * starts anew when an event is put into the empty queue, when a thread takes events, and when a
- * thread that is dispatching the queue begins its next callback. If no event waits, the result
- * means nothing.
+ * Returns the moment since which no thread has taken events from the queue with this index. That is
+ * the latest of three: when an event was put into the empty queue, when a thread last took events,
+ * and when a thread that is dispatching the queue began its present callback. If no event waits,
+ * the result means nothing.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

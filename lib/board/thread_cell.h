@@ -210,8 +210,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with cell_end() and cell_leave(): if a value loaded above was stored
-		 * after the callback or library call ended, `fn`, `count` or `state` has changed.
+		 * [cell] pairs with cell_end() and cell_leave(): these loads tell whether the
+		 * callback or the library call ended while the values above were loaded. If so,
+		 * `fn`, `count` or `state` has changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -269,8 +269,8 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           uint64_t deadline_ns)
 {
 	/*
-	 * In a forked child the capacity is 0, so hub_rearm() is called, which refuses the call
-	 * there.
+	 * In a forked child the capacity is 0, so this test fails, and hub_rearm() is called below.
+	 * It refuses to re-arm in a child.
 	 */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(

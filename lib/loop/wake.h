@@ -86,7 +86,8 @@ static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64
 }
 
 /*
- * Makes sure that the descriptor becomes readable at `next_ns`. Returns what wake_set_anew() does.
+ * Makes sure that the descriptor becomes readable at `next_ns`. Returns the result of
+ * wake_set_anew(), or 0 if nothing had to be done.
  */
 static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -81,9 +81,9 @@ bool map_has(const struct spill_map *map, uint32_t slot)
 }
 
 /*
- * Takes the lowest bit out of map->bits[level], which has the bits of this level that the owner has
- * not dealt with yet. Returns the bit's index on the whole level. On level 0 this is a slot. On a
- * higher level it is the index of a word on the level below.
+ * Takes the lowest bit out of map->bits[level], the word of this level that the owner is working
+ * on. Returns the bit's index, counted from the beginning of the level. On level 0 this is a slot.
+ * On a higher level it is the index of a word on the level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {

@@ -83,8 +83,9 @@ bool outbox_has_room(struct outbox *outbox)
 
 	/*
 	 * The usual case: there is room even if consumers have taken nothing since the owner last
-	 * loaded the head. Consumers write to the head's cache line, so the owner loads the head
-	 * only if the ring seems full, or if an empty ring should start again at its first cell.
+	 * loaded the head. Only in the other cases does the owner load the head, because consumers
+	 * write to its cache line: if the ring seems full, or to begin an empty ring at its first
+	 * cell again.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;

@@ -41,10 +41,9 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell, which is a record in memory in which a thread says what it is doing while it
-	 * dispatches this queue (board/thread_cell.h). The queue of an observable loop has the
-	 * loop's cell. Any other queue has that of a thread which has dispatched it before, so that
-	 * a queue's only consumer need not search for its cell. Never NULL.
+	 * The cell of the thread that dispatched this queue last; a thread says in its cell what it
+	 * is doing (board/thread_cell.h). So the only consumer of a queue need not search for its
+	 * cell. The queue of an observable loop has the loop's cell. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;

@@ -27,10 +27,10 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Remembers in the queue the calling thread's cell, the record in which it says what it is doing,
- * so that its next dispatch need not search for it. Relaxed is enough: if two threads store their
- * cells at the same time, either may stay, because a thread that finds another's cell searches for
- * its own.
+ * Remembers in the queue the cell of the calling thread, so that the thread's next dispatch need
+ * not search for the cell. (A thread says in its cell what it is doing.) Relaxed is enough: if two
+ * threads store their cells at the same time, either may stay, because a thread that finds
+ * another's cell searches for its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {

@@ -377,9 +377,9 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * The server refuses requests for now, for example because it has become a replica. So only
-	 * wait for the other replies. Then the connection is closed, and all further requests are
-	 * sent on a new one, perhaps to another server.
+	 * The server refuses requests for now, for example because it has become a replica. So send
+	 * it nothing more. When the requests that were sent already are answered, the connection is
+	 * closed, and further requests are sent on a new one, perhaps to another server.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;

@@ -118,9 +118,10 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Returns true if more than half of the Sentinels (monitors that name the master) have answered in
- * a row with a configuration number (epoch) below the highest one known. Then their answers are not
- * outdated: somebody has configured the Sentinels anew.
+ * Counts one more answer of a Sentinel (a monitor that names the master) with a configuration
+ * number, its epoch, below the highest one known. Returns true if more than half of the Sentinels
+ * have given such answers, one after the other. Then these are not outdated: somebody has
+ * configured the Sentinels anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {

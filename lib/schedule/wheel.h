@@ -70,9 +70,9 @@ struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
 	 * How far the walk over the bucket has come: `first` is the chunk that it visits now.
-	 * `bound_ns` is the earliest time inserted into the bucket since the walk began. The caller
-	 * inserts each entry again or removes it, so after the walk no entry of the bucket is
-	 * earlier.
+	 * `bound_ns` is the earliest time inserted into the bucket since the walk began. During a
+	 * walk the caller removes each old entry, or inserts it again. So after the walk all
+	 * entries were inserted since it began, and none is earlier than `bound_ns`.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */

@@ -80,9 +80,9 @@ static int known_shm(const char *name, const struct stat *found)
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
 		 * The descriptor of SQLite's shared-memory file (-shm) must not be 0, 1 or 2 (the
-		 * standard streams). Open the file only once, because closing a second descriptor
-		 * would drop SQLite's locks on the file. So make descriptors of /dev/null take the
-		 * low numbers first.
+		 * standard streams). It cannot be moved to a higher number later, because closing
+		 * any descriptor of the file drops SQLite's locks on it. So descriptors of
+		 * /dev/null take the low numbers first.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));

@@ -130,8 +130,8 @@ static int schema_look(sqlite3 *db)
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/*
-	 * SQLITE_ERROR means that the statement does not compile, because the table is missing. If
-	 * there is another cause, making the tables will fail too.
+	 * SQLITE_ERROR means that the statement does not compile. Take it that the table is
+	 * missing, and make the tables; if there is another cause, that will fail too.
 	 */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;

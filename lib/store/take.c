@@ -331,8 +331,8 @@ struct taker {
 
 /*
  * Takes the tasks that are due now, and returns how many. Returns 0 if none is due or the write
- * lock was not free in time. Returns -ESHUTDOWN if the store is stopped and no task is left that
- * was due then. Returns another negative errno if it fails.
+ * lock was not free in time. Returns -ESHUTDOWN if the store is stopped, and all tasks that were
+ * due when it was stopped are taken. Returns another negative errno if it fails.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {

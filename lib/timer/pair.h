@@ -78,7 +78,8 @@ enum timer_phase {
 	TIMER_PENDING = 2,
 	/*
 	 * The timer has expired, nobody has taken its event, and its next period is due as well.
-	 * The timer is not scheduled, because further periods only raise the event's count.
+	 * The timer is not scheduled: periods that pass until somebody takes the event are computed
+	 * then, and only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
 	/*
