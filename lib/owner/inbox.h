@@ -27,9 +27,9 @@ struct inbox {
 };
 
 /*
- * Opens an inbox for a hub with `capacity` slots. `notes` is where it shows its numbers to
- * timerhub-top: BOARD_LANES_MAX elements, or NULL if the hub is not observable. Returns 0 or
- * -ENOMEM.
+ * Opens an inbox for a hub with `capacity` slots. In `notes`, the inbox counts the slots that pass
+ * through it, for timerhub-top to display. `notes` has BOARD_LANES_MAX elements, or is NULL if the
+ * hub is not observable. Returns 0 or -ENOMEM.
  */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 
@@ -74,9 +74,9 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner checks this after it has stored a later wake-up time,
- * before it sleeps. A thread that has loaded the earlier time may have pushed a slot whose timer is
- * due between the two times, and has not woken the owner.
+ * Tells whether the inbox is empty. The owner must check this before it sleeps, if its new wake-up
+ * time is later than the old one. A thread that has pushed a slot may have read the old time, and
+ * therefore not have woken the owner, although the slot's timer is due before the new time.
  */
 bool inbox_empty(const struct inbox *inbox);
 

@@ -32,16 +32,16 @@ _Static_assert(INBOX_LANE_CELLS % INBOX_LINE == 0, "a lap ends with a cache line
 /* A ring buffer for the threads on some of the CPUs. Only the owner takes slots out of it. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells;
-	struct board_lane *notes; /* where it shows its numbers; NULL if not observable */
+	struct board_lane *notes; /* its counters for timerhub-top; NULL if not observable */
 	/*
-	 * Where a producer begins to search for an empty cell. Producers write this and the next
-	 * field.
+	 * Where a producer begins to search for an empty cell. Producers write `tail` and
+	 * `spilled`.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	atomic_u64 spilled; /* how many slots its producers have put into the map */
 	/*
-	 * The position of the next cell that the owner takes. Only the owner writes this and the
-	 * next fields.
+	 * The position of the next slot to be taken out. The thread that takes slots, the owner, is
+	 * the only one that writes `head`, `drained` and `end`.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	atomic_u64 drained; /* what `spilled` was when the last drain began */

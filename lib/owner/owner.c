@@ -173,7 +173,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
+	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
@@ -249,11 +249,11 @@ void owner_fetch_next(const struct owner *owner)
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
 	/*
-	 * Relaxed is enough: if this belongs to an older timer of the slot, another queue is
-	 * prefetched in vain.
+	 * Relaxed is enough: if the value belongs to an older timer of the slot, only a prefetch is
+	 * wasted.
 	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
-	/* [queue] pairs with hub_add_queue(): if a queue is found here, all of it may be used. */
+	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;
@@ -262,9 +262,9 @@ void owner_fetch_next(const struct owner *owner)
 }
 
 /*
- * Takes the next slot that is due out of the schedule. Returns SLOT_NONE if none is due. If the
- * schedule must first sort many entries, the events that are ready are published before that, so
- * that they do not wait for it.
+ * Removes the earliest timer from the schedule if it is due, and returns its slot. Returns
+ * SLOT_NONE if no timer is due. If the schedule must first sort many entries, the events that are
+ * ready are published before the sort, because it would delay them.
  */
 static uint32_t owner_take(struct owner *owner)
 {
@@ -312,10 +312,10 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest entries of the schedule until the earliest of all is known to be right,
- * because the owner will sleep until that time. Each slot is checked at most once. Returns false if
- * OWNER_REST entries were not enough. Then the owner must empty the inbox again before it checks
- * more.
+ * Timers that were moved to a later time still have their old entries in the schedule. Corrects
+ * such entries until the earliest entry is known to be correct, because the owner will sleep until
+ * its time. Checks each entry at most once. Returns false if it stops after OWNER_REST entries.
+ * Then the owner must empty the inbox before it checks more.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -327,9 +327,8 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * Forget the earliest time that was checked, because its timer may expire
-			 * in the next pass. Then the earliest of the remaining timers must be
-			 * checked.
+			 * The next call must find the earliest time anew, because the timer that
+			 * has it now may have expired by then.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -394,9 +393,9 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
  * Makes one pass: empties the inbox, expires what is due, and stores the time until which the owner
  * may sleep. Returns true if another pass must follow at once.
  *
- * That is the case if owner_rest() has more schedule entries to check. It is also the case if the
- * inbox is not empty and the stored time is later than the previous one. Then a thread that pushed
- * a timer may have loaded the previous time, and therefore not have woken the owner.
+ * Another pass must follow if owner_rest() has more schedule entries to check. It must also follow
+ * if the stored time is later than the previous one and the inbox is not empty, because the thread
+ * that pushed a timer may have read the previous time, and therefore not have woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

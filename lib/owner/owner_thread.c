@@ -73,9 +73,9 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleeps once in ppoll(2), because io_uring has refused this sleep with `error`. If the error is
- * one that will not go away (the program may have installed a seccomp filter), or if there were
- * several in a row, the owner sleeps in ppoll(2) from now on.
+ * Sleeps once in ppoll(2), because a sleep in io_uring has failed with `error`. The owner uses
+ * ppoll(2) for all later sleeps too if the error is permanent (the program may have installed a
+ * seccomp filter), or if OWNER_SLEEP_FAILURES_MAX sleeps in a row have failed.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -166,8 +166,8 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 }
 
 /*
- * Sleeps until `until_ns`. If nothing ends the sleep before, the owner learns from it how late the
- * kernel wakes a thread.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. After a full sleep, the owner records
+ * how late the kernel has woken it (early_wake.h).
  */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -179,9 +179,9 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Counts how many timers are due soon, and publishes the counts, which timerhub-top displays. Does
- * so once a second, or once in ten seconds if the owner has no time for it before `until_ns`,
- * because counting takes a while. Returns whether it has counted.
+ * Counts how many timers are due soon, and publishes the counts, which timerhub-top displays.
+ * Counting takes a while. So the owner counts once a second if it can sleep long enough before
+ * `until_ns`, otherwise once in ten seconds. Returns whether it has counted.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -198,9 +198,9 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller wakes the owner. It asks the kernel to be woken
- * earlier than that, by spin_ns or by the margin that it has learned, whichever is longer, and
- * spins for the rest.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads late, so the
+ * owner asks for an earlier wake-up, and then spins until `until_ns`. The time to spin is spin_ns
+ * or the delay learned from earlier sleeps, whichever is longer.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -253,10 +253,10 @@ static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus
 /*
  * Lets the calling thread run on the same CPUs as thread `tid`.
  *
- * A mask that lists these CPUs is the last resort, because a thread keeps its own mask even if its
- * cpuset gets more CPUs later. No mask is needed if the two threads have the same CPUs already.
- * Otherwise a mask of all CPUs is tried, which leaves only the cpuset as a limit. Only if the CPUs
- * still differ, the mask of `tid` is set.
+ * If the two threads have the same CPUs already, nothing is changed. Otherwise the calling thread
+ * gets a mask of all CPUs, so that only its cpuset limits it. If the CPUs still differ, it gets the
+ * mask of `tid`. That is the last resort, because the mask stays the same when the cpuset gets more
+ * CPUs later.
  */
 static void owner_share_cpus(pid_t tid)
 {
@@ -318,8 +318,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Prepares the owner's thread, on which this runs: sets the thread's name, CPUs and priority, and
- * readies what it sleeps in (struct sleeper). Returns 0 or a negative errno.
+ * Runs first on the owner's thread. Sets the thread's name, CPUs and priority, and prepares
+ * io_uring or ppoll(2), in which the thread will sleep. Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
 {
@@ -448,17 +448,17 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. A pass that begins after the number of
-	 * passes is read must see that store, which a plain load would not ensure. So the number is
-	 * read by adding 0: [pass] pairs with owner_begin_pass().
+	 * The caller has stored that its queue is gone. Every pass (round of the owner's work) that
+	 * begins after this read must see that store. A plain load would not ensure this, so the
+	 * number of passes is read by adding 0: [pass] pairs with owner_begin_pass().
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	/*
-	 * [pass] pairs with owner_begin_pass(): if the number has changed, the caller may free what
-	 * earlier passes have used.
+	 * [pass] pairs with owner_begin_pass(): once the owner has begun another round of work, it
+	 * uses the caller's queue no more, and the caller may free the queue.
 	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);

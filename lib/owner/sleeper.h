@@ -31,8 +31,8 @@ struct sleeper_ops {
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*
-	 * Frees what the sleeper has. It must be called by the thread that sleeps, or when that
-	 * thread does not run.
+	 * Closes the io_uring ring, if the sleeper has one, and frees its memory. Must be called by
+	 * the thread that calls sleep(), or while no such thread runs.
 	 */
 	void (*close)(struct sleeper *sleeper);
 };
@@ -41,10 +41,10 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. The sleeper neither reads nor closes the
-	 * timerfd. This field may be changed between two sleeps, but only sleeper_poll.c notices
-	 * the change. sleeper_uring.c keeps polling the descriptor that it was opened with, and
-	 * wakes up once for each expiry.
+	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes the timerfd.
+	 * If this field is changed between two sleeps, sleeper_poll.c uses the new value.
+	 * sleeper_uring.c keeps polling the descriptor with which it was opened, and wakes up once
+	 * for each expiry.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */

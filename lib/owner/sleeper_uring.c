@@ -79,9 +79,10 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, because what the program prints could go there
- * (base/descriptor.h). Such a low descriptor is replaced by a higher copy, which is safe for a
- * ring: if another thread happens to write to it meanwhile, the kernel refuses the write.
+ * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
+ * (base/descriptor.h). If the kernel returns such a low descriptor, it is copied to a higher one
+ * and closed. If another thread writes to the low descriptor before that, the kernel refuses the
+ * write.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -319,8 +320,8 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 		return result;
 	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
 	/*
-	 * A sleep that was interrupted has not failed, because sleeps may end too early. Many
-	 * interruptions in a row are a failure.
+	 * sleep() is allowed to return too early, so an interruption is not an error. Many
+	 * interruptions in a row are an error, because the owner would keep a CPU busy.
 	 */
 	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
 		return uring_reap(uring);

@@ -72,9 +72,9 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner takes a slot's bits from the top level down, so they are tested from the bottom
-	 * level up. If the top bit, which is tested last, is still set, the owner has yet to take
-	 * the slot.
+	 * The owner clears a slot's bits from the top level down, so they are tested from the
+	 * bottom level up. If the top bit, which is tested last, is set, the owner is still going
+	 * to take the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -96,12 +96,12 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 }
 
 /*
- * If map->bits[0] is 0, loads the next non-zero word of level 0 into it. Returns false at the end
- * of the map.
+ * If map->bits[0] is 0, loads into it the next word of level 0 that is not 0. Returns false at the
+ * end of the map.
  *
- * A set bit of a higher level says that a word of the level below is not 0. So the function goes up
- * until a level has bits left, and then down to the words that these bits stand for. On the top
- * level, it goes on to the next word.
+ * On each higher level, a bit stands for a word of the level below, and is set if that word is not
+ * 0. So the function goes up to the lowest level that has bits left, and then down to the words for
+ * which these bits stand. If no level has bits left, it loads the next word of the top level.
  */
 static bool map_walk(struct spill_map *map)
 {
@@ -146,9 +146,10 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Only the top level is read, because a thread that pushes a slot sets a bit there last. If
-	 * this loop misses that bit, the thread loads the owner's wake-up time after the owner has
-	 * stored it. So the thread wakes the owner if the slot's timer is due before that time.
+	 * Reading the top level is enough. A thread that pushes a slot sets the bit on this level
+	 * last, and then reads the owner's wake-up time. If this loop misses the bit, the thread
+	 * reads the time that the owner has already stored, and wakes the owner if the slot's timer
+	 * is due earlier.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

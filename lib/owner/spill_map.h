@@ -26,10 +26,10 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * How far the owner, the thread that takes slots out of the map, has come. The owner takes
-	 * a whole word of a level at a time. `word` is the index of that word on each level, and
-	 * `bits` are those bits of the word that the owner still has to handle. Both have a cache
-	 * line of their own, because the threads that set bits read the fields above.
+	 * How far the owner, the thread that takes slots out of the map, has come on each level.
+	 * The owner takes one word at a time. `word` is the word's index, and `bits` are the bits
+	 * of the word that are still to be handled. The two arrays share no cache line with the
+	 * fields above, because the threads that set bits read those fields.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
@@ -42,14 +42,15 @@ uint64_t map_words(uint32_t capacity);
 void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
 /*
- * Sets the bits of a slot, from the bottom level to the top. Returns false if the slot's own bit
- * was set already; then the owner is going to take it anyway.
+ * Puts a slot into the map by setting its bit on each level, from the bottom level to the top.
+ * Returns false if the bottom bit was set already, because the owner is then going to take the slot
+ * anyway.
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
 /*
- * Tells whether a slot waits in the map, which it does if its bits are set on all levels. Then the
- * owner is going to take it, and nobody need push it again.
+ * Tells whether a slot is in the map, which means that its bits are set on all levels. If it is,
+ * the owner is going to take the slot, so no thread needs to push the slot again.
  */
 bool map_has(const struct spill_map *map, uint32_t slot);
 

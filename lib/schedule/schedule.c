@@ -113,10 +113,10 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches memory that the caller will need when it has come to this chunk. A chunk has up to 20
- * entries of one bucket of the wheel. This fetches each entry's element of `filings`, which records
- * where the entry is, and then the bucket's next chunk. No cache has this memory, because it was
- * last used when the entries were inserted.
+ * Prefetches the memory that the caller will touch when it moves the timers of this chunk, a block
+ * of up to 20 timers in the wheel. For each timer this is the element of `filings` that records
+ * where the timer is stored. The next chunk is prefetched too. No cache has this memory, because it
+ * was last used when the timers were inserted.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -131,10 +131,10 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Inserts the entries of a chunk again, because the wheel's time has reached the bucket that the
- * chunk is a part of. Entries that are due in the same 65.5 us as the wheel's time go into the run,
- * an array that the caller sorts. Other entries go into narrower buckets, on lower levels of the
- * wheel.
+ * Moves the timers of a chunk, a block of up to 20 timers, out of their bucket, because the wheel's
+ * time has reached the bucket. Timers in the same finest bucket (65.5 us wide) as the wheel's time
+ * go into the array `run`, which the caller sorts. All others go into narrower buckets, on lower
+ * levels of the wheel.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {

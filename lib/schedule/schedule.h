@@ -55,10 +55,10 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Finds the earliest of the timers that are scheduled for a time before `before_ns`, stores up to
- * `max` of their slots, and returns how many. They may have been moved to a later time since they
- * were scheduled, so the caller must schedule each of them again. wheel_doubt() says when the
- * result is 0.
+ * Finds the earliest of the timers that are scheduled for a time before `before_ns`, and stores up
+ * to `max` of their slots. The caller must schedule each of them again, because it may have been
+ * moved to a later time. Returns the number of slots. It is 0 if no timer needs this; wheel_doubt()
+ * has the exact rule.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);

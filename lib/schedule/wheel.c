@@ -160,8 +160,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Forgets that this slot is the earliest of its bucket, because it is going to have another time or
- * no entry at all. The bucket's lower bound may be too early from then on.
+ * Forgets that the timer in `slot` is the earliest of its bucket, because the timer is about to be
+ * removed or to get another time. Its old time stays the bucket's lower bound.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -230,8 +230,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket moves this entry, and records the new position
-		 * in the slot's element of `filings`. Prefetch that element.
+		 * The next removal from this bucket fills the hole with this last entry, and writes
+		 * the entry's new position into an element of `filings`. Prefetch that element.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -412,9 +412,8 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 
 /*
  * Ends a sweep, which is a walk over all entries of one bucket. During the walk, the caller has
- * inserted each entry again, with its true time, or removed it. So no entry of the bucket is
- * earlier than the earliest time inserted during the walk. This time becomes the bucket's
- * `bound_ns`.
+ * removed each entry, or inserted it again with its timer's present time. So the earliest time that
+ * was inserted is a lower bound for the bucket, and becomes its `bound_ns`.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -465,9 +464,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * Only the first bucket of this level can cover the time `base_ns`. This bucket has the
-	 * earliest entry, and `base_ns` is not later than this entry, so `base_ns` is before all
-	 * later buckets.
+	 * `base_ns` lies in the first bucket of this level that has entries, or before it, because
+	 * this bucket has the wheel's earliest entry, and `base_ns` is not later than that entry.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -61,10 +61,10 @@ struct wheel_level {
 };
 
 /*
- * A sweep: a walk over all entries of one bucket, which may pause between any two of them while
- * others are added and removed. It goes chunk by chunk, and in each from the last entry to the
- * first. No entry is missed: a removal fills the hole with the last entry of the bucket's first
- * chunk, and the sweep has visited that chunk before all others.
+ * A sweep: a walk over all entries of one bucket, which may pause at any of them while others are
+ * added and removed. It goes from the first chunk to the last, and in each chunk from the last
+ * entry to the first. A removal fills the hole with the last entry of the first chunk. Still no
+ * entry is missed: either this entry was visited before, or the hole is still to be visited.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
@@ -88,9 +88,9 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket of which wheel_doubt() has returned all
-	 * entries, so that its caller could check them. This is done only once for each bucket,
-	 * because buckets can be long. If the wheel's time goes back, these ends are set to 0.
+	 * For each level, the end of the latest bucket that was checked completely, because
+	 * wheel_doubt() has returned all its entries. No bucket is checked completely twice,
+	 * because a bucket can be long. If the wheel's time goes back, these ends are set to 0.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -192,10 +192,10 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Counts the wheel's entries by how soon after `now_ns` they are due, and adds the numbers to
- * `counts`, which has an element for each range of time in base/ahead.h. If a bucket has more than
- * 20 entries, only some of them are read, and stand for the others, so the ranges are estimates.
- * Their sum is the exact number of entries.
+ * Counts the wheel's entries by how soon after `now_ns` they are due, and adds the counts to
+ * `counts`, which has an element for each range of time in base/ahead.h. The sum of the counts is
+ * exact. Each count is an estimate, because only some entries of a bucket with more than 20 are
+ * read, and stand for the others.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
@@ -211,13 +211,13 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Moves the wheel's own time forward to `base_ns`, which is at most wheel_bound_ns(). The time of
- * an empty wheel can also go back, which is needed when the wall clock was set back.
+ * Advances the wheel to the time `base_ns`, which is at most wheel_bound_ns(). An empty wheel can
+ * also go back in time, which is needed when the wall clock was set back.
  *
- * Returns CHUNK_NONE if `base_ns` lies in no bucket that has entries. Otherwise the call empties
- * the bucket and returns its first chunk, a block of up to 20 entries. The caller must insert these
- * entries again before it makes any other call for their slots. wheel_leave_chunk() then returns
- * the next chunk.
+ * Returns CHUNK_NONE if the bucket of this time has no entries. Otherwise empties the bucket and
+ * returns its first chunk, a block of up to 20 entries. The caller must insert these entries again,
+ * and must not pass their slots to any other function before. wheel_leave_chunk() then returns the
+ * next chunk.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
