@@ -312,10 +312,10 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Timers that were moved to a later time still have their old entries in the schedule. Corrects
- * such entries until the earliest entry is known to be correct, because the owner will sleep until
- * its time. Checks each entry at most once. Returns false if it stops after OWNER_REST entries.
- * Then the owner must empty the inbox before it checks more.
+ * Corrects schedule entries whose timers were moved to a later time. Ends when the earliest entry
+ * is known to be correct, because the owner will sleep until its time. Checks each entry at most
+ * once. Returns false if it gives up after OWNER_REST entries. Then the owner must empty the inbox
+ * before it checks more.
  */
 static bool owner_rest(struct owner *owner)
 {

@@ -198,9 +198,9 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads late, so the
- * owner asks for an earlier wake-up, and then spins until `until_ns`. The time to spin is spin_ns
- * or the delay learned from earlier sleeps, whichever is longer.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads some
+ * microseconds late, so the owner asks for an earlier wake-up and then spins. It spins for spin_ns
+ * or for the delay learned from earlier sleeps, whichever is longer.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -318,7 +318,7 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Runs first on the owner's thread. Sets the thread's name, CPUs and priority, and prepares
+ * Runs at the start of the owner's thread. Sets the thread's name, CPUs and priority, and prepares
  * io_uring or ppoll(2), in which the thread will sleep. Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
@@ -457,8 +457,8 @@ void owner_wait_pass(struct owner *owner)
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	/*
-	 * [pass] pairs with owner_begin_pass(): once the owner has begun another round of work, it
-	 * uses the caller's queue no more, and the caller may free the queue.
+	 * [pass] pairs with owner_begin_pass(): when the owner has begun another round of work, it
+	 * no longer uses the caller's queue, so the caller may free the queue.
 	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);

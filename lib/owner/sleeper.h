@@ -31,8 +31,8 @@ struct sleeper_ops {
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*
-	 * Closes the io_uring ring, if the sleeper has one, and frees its memory. Must be called by
-	 * the thread that calls sleep(), or while no such thread runs.
+	 * If the sleeper has an io_uring ring, closes the ring and frees its memory. Must be called
+	 * by the thread that calls sleep(), or while no such thread runs.
 	 */
 	void (*close)(struct sleeper *sleeper);
 };

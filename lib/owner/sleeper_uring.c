@@ -80,8 +80,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 
 /*
  * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
- * (base/descriptor.h). If the kernel returns such a low descriptor, it is copied to a higher one
- * and closed. If another thread writes to the low descriptor before that, the kernel refuses the
+ * (base/descriptor.h). If the kernel returns such a low descriptor, it is replaced by a copy with a
+ * higher number. If another thread writes to the low descriptor before that, the kernel refuses the
  * write.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)

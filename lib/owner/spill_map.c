@@ -99,8 +99,8 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
  * If map->bits[0] is 0, loads into it the next word of level 0 that is not 0. Returns false at the
  * end of the map.
  *
- * On each higher level, a bit stands for a word of the level below, and is set if that word is not
- * 0. So the function goes up to the lowest level that has bits left, and then down to the words for
+ * A bit of a higher level stands for a word of the level below, and is set if that word is not 0.
+ * So the function goes up to the lowest level that has bits left, and then down to the words for
  * which these bits stand. If no level has bits left, it loads the next word of the top level.
  */
 static bool map_walk(struct spill_map *map)

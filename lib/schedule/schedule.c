@@ -132,9 +132,9 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 
 /*
  * Moves the timers of a chunk, a block of up to 20 timers, out of their bucket, because the wheel's
- * time has reached the bucket. Timers in the same finest bucket (65.5 us wide) as the wheel's time
- * go into the array `run`, which the caller sorts. All others go into narrower buckets, on lower
- * levels of the wheel.
+ * time has reached the bucket. Timers that are due at once, within the present bucket of the finest
+ * level (65.5 us), go into the array `run`, which the caller sorts. All others go into narrower
+ * buckets, on lower levels of the wheel.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {

@@ -161,7 +161,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 
 /*
  * Forgets that the timer in `slot` is the earliest of its bucket, because the timer is about to be
- * removed or to get another time. Its old time stays the bucket's lower bound.
+ * removed or to get another time. The timer's old time stays the bucket's lower bound.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)

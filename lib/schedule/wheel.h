@@ -88,9 +88,9 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket that was checked completely, because
-	 * wheel_doubt() has returned all its entries. No bucket is checked completely twice,
-	 * because a bucket can be long. If the wheel's time goes back, these ends are set to 0.
+	 * For each level, the end of the latest bucket in which the caller of wheel_doubt() has
+	 * checked every entry. This is done only once for each bucket, because a bucket can be
+	 * long. If the wheel's time goes back, these ends are set to 0.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -215,9 +215,9 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
  * also go back in time, which is needed when the wall clock was set back.
  *
  * Returns CHUNK_NONE if the bucket of this time has no entries. Otherwise empties the bucket and
- * returns its first chunk, a block of up to 20 entries. The caller must insert these entries again,
- * and must not pass their slots to any other function before. wheel_leave_chunk() then returns the
- * next chunk.
+ * returns its first chunk, a block of up to 20 entries. The caller must insert these entries again
+ * before it passes their slots to any other function. wheel_leave_chunk() then returns the next
+ * chunk.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
