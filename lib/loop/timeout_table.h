@@ -52,9 +52,9 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the rounding of a timeout's schedule entry: n, if the entry is at the deadline rounded
- * down to a multiple of 2^n ns. If that is only a little earlier than the deadline, the entry is at
- * the deadline itself.
+ * Returns the n of a timeout's schedule entry: the entry is at the deadline rounded down to a
+ * multiple of 2^n ns. If that is only a little earlier than the deadline, the entry is at the
+ * deadline itself.
  */
 static inline unsigned place_grid(const struct place *place)
 {

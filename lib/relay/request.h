@@ -194,8 +194,8 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /*
  * Returns whether a request changes a task or a lease. Redis must refuse such a request if it
- * arrives late, so it carries its deadline, the client's name and a number of the client's
- * connection (the epoch).
+ * arrives late. So it carries its deadline, and the client's name and epoch, a number that grows
+ * when a connection is lost.
  */
 bool request_is_change(const struct request *request);
 
