@@ -237,8 +237,8 @@ TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t lease_ns);
 
 /*
- * Frees the key and data of a task, and sets them to NULL. The lease goes on, so the task can still
- * be answered. Releasing a task twice does no harm.
+ * Frees the key and data of a task, and sets them to NULL. The worker still holds the task, so it
+ * can still call timerhub_store_done(), for example. Releasing a task twice does no harm.
  */
 TIMERHUB_API void timerhub_store_release(struct timerhub_store *store,
                                          struct timerhub_store_task *task);

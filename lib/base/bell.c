@@ -91,9 +91,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * If the counter is full, the write has failed, and threads that wait for an edge are not
-	 * woken. So the counter is read, which clears it, and written again. If that fails too,
-	 * another thread has written in between and has woken them.
+	 * If the eventfd's counter is full, the write fails, and gives no edge to threads that wait
+	 * for one (EPOLLET). So read the eventfd, which clears the counter, and write again. If
+	 * that write fails too, another thread has written in between and has woken them.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);

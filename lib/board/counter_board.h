@@ -280,12 +280,12 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 }
 
 /*
- * Opens a board whose counters are 0. Its header describes `config`, in which all defaults must be
- * filled in. If `config` asks for an observable board, the board is a memfd, which is stored in
- * *ret_fd; otherwise *ret_fd is -1.
+ * Opens a board (memory for counters, which are 0 at first). The board's header describes `config`,
+ * in which all defaults must be filled in. If `config` asks for an observable board, the board is a
+ * memfd, which is stored in *ret_fd; otherwise *ret_fd is -1.
  *
- * Returns 0 or -ENOMEM. An observable board can also give -EMFILE, or -ENOSPC if there are too many
- * of them, or an error of memfd_create(2).
+ * Returns 0 or -ENOMEM. For an observable board it can also return -EMFILE, an error of
+ * memfd_create(2), or -ENOSPC if memory is short or there are too many observable boards.
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 

@@ -17,8 +17,8 @@
 static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 {
 	/*
-	 * Relaxed is enough: this only serves to skip the entries of other functions quickly. The
-	 * second load of `fn` decides.
+	 * Relaxed is enough, because this load only skips the entries of other functions quickly.
+	 * The second load of `fn` decides whether the entry belongs to the function.
 	 */
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;

@@ -199,8 +199,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * `count` is loaded after `fn`, so that it belongs to the callback that `fn` names,
-		 * or to a later callback.
+		 * `count` is loaded after `fn`, so it belongs to the callback that `fn` names or to
+		 * a later one. If a later callback has another `fn`, the check below fails.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);

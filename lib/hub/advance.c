@@ -27,7 +27,7 @@ static bool hub_try_enter(struct timerhub *hub)
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
-/* Ends an advance, so that another thread can advance the hub. */
+/* Lets other threads call timerhub_advance() for this hub again. */
 static void hub_leave(struct timerhub *hub)
 {
 	/*

@@ -98,10 +98,10 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * Counts how late events were taken. A call of drain, wait or dispatch reads the clock only once,
- * for its first event, and keeps the time in *now_ns, which is 0 before. So the later events of a
- * long dispatch seem less late than they are. Neighbouring events that fall into the same bucket
- * are added at once.
+ * Counts in a histogram how late events were taken. A call of drain, wait or dispatch reads the
+ * clock only for its first event, and keeps the time in *now_ns, which the caller has set to 0. So
+ * the later events of a long dispatch seem less late than they are. Neighbouring events that fall
+ * into the same bucket are added at once.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
@@ -445,9 +445,10 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
  * Returns the calling thread's cell, the record in shared memory in which the thread shows what it
  * is doing. A thread without a cell takes one. Returns NULL if none can be taken.
  *
- * The queue remembers a cell, so that its usual consumer need not search. The remembered cell is
- * replaced if it belongs to nobody. It is also replaced if the calling thread had no cell before,
- * because such a thread may be the successor of a consumer that has ended.
+ * The queue remembers the cell of its usual consumer, which then need not search. The queue
+ * remembers the calling thread's cell instead if the remembered cell belongs to nobody. It also
+ * does so if the calling thread has just taken its cell, because that thread may replace a consumer
+ * that has ended.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)

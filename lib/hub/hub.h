@@ -91,7 +91,7 @@ unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
 /*
  * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
  * signal handler can fork in the middle of a call. The rest of the call then does the parent no
- * harm: it writes nothing to the eventfds, because the buffers for such writes are zero in the
+ * harm: it cannot write to the eventfds, because the buffers for such writes have length 0 in the
  * child.
  */
 int queue_result(const struct timerhub_queue *queue, int result);

@@ -214,11 +214,11 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback has closed the loop. turn_end() frees the loop later, because
-	 * timerhub_loop_turn() still uses it. A timeout's callback may close the hub next, so the
-	 * loop's queue in the hub is closed now. The callback of a timer of the hub runs in a
-	 * dispatch of this queue, which can therefore not be closed yet. In this case only the
-	 * queue's timers are cancelled, and the callback must not close the hub.
+	 * A callback has closed the loop. timerhub_loop_turn() still uses the loop, so turn_end()
+	 * frees it later. Close the loop's queue in the hub now, because a timeout's callback may
+	 * close the hub next. But if this is the callback of a timer of the hub, it runs in a
+	 * dispatch of that queue. Then only cancel the queue's timers. Such a callback must not
+	 * close the hub.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

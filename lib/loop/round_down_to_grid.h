@@ -26,8 +26,9 @@
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns the coarsest grid of which eight steps fit into `rest_ns`. The result is a shift: the
- * steps of the grid are 2^shift ns apart.
+ * Returns the largest n for which 2^n is at most rest_ns / 8, or 0. A timeout that is due in
+ * `rest_ns` is first checked at its deadline rounded down to a multiple of 2^n ns, so that one
+ * wake-up serves many.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {

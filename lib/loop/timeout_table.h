@@ -52,9 +52,9 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the n that was chosen for the schedule entry of a timeout: the entry is at the deadline
- * rounded down to a multiple of 2^n ns, or at the deadline itself, where rounding would gain
- * nothing.
+ * Returns the n of a timeout's schedule entry: the entry is at the deadline rounded down to a
+ * multiple of 2^n ns. If that is only a little earlier than the deadline, the entry is at the
+ * deadline itself.
  */
 static inline unsigned place_grid(const struct place *place)
 {

@@ -85,9 +85,10 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. If its entry in the schedule is later than that, the timeout
- * enters the list of those that the loop schedules before it blocks. During a turn it always enters
- * the list, because a timeout that a callback sets must not expire in the same turn.
+ * Sets a timeout to an exact deadline. If the deadline is earlier than the timeout's schedule
+ * entry, lists the timeout, so that the loop schedules it before blocking. During a turn the
+ * timeout is always listed, because a timeout that a callback sets must not expire in the same
+ * turn.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)

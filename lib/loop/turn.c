@@ -359,9 +359,9 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 }
 
 /*
- * Schedules timeouts that were set, sets the descriptor that wakes the loop, and stores how long
- * the program may block, for a timerhub_loop_settle() that cannot return at once. Returns 0 or a
- * negative errno.
+ * Does the rest of a timerhub_loop_settle() that cannot return at once: schedules timeouts that
+ * were set, sets the descriptor that wakes the loop, and stores how long the program may block.
+ * Returns 0 or a negative errno.
  */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)

@@ -76,8 +76,8 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 }
 
 /*
- * Returns true if the descriptor that wakes the loop need not be set for `next_ns`, because it
- * becomes readable by then anyway, or because it was not created yet.
+ * Returns true if the descriptor that wakes the loop becomes readable at `next_ns` or earlier
+ * anyway, or was not created yet. In both cases the caller need not set it.
  */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -31,8 +31,8 @@ static uint64_t cell_empty_at(uint64_t place)
 }
 
 /*
- * Moves the tail forward to `place`, unless another thread has moved it further. All cells before
- * `place` are filled. Returns where the tail is afterwards.
+ * Moves the tail forward to `place`, unless another thread has moved it further. The caller must
+ * have made sure that all cells before `place` are filled. Returns where the tail is afterwards.
  */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {

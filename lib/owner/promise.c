@@ -36,8 +36,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, so that the loads of the inbox come after it: see the table in the head of
-	 * inbox.c.
+	 * Seq_cst, so that the owner's later loads of the inbox come after this store. If a
+	 * producer still loads the old number, those loads find the slot that it has put into the
+	 * inbox.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

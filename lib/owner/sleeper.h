@@ -52,8 +52,8 @@ struct sleeper {
 };
 
 /*
- * Opens a sleeper that waits on an io_uring ring. Returns 0, or a negative errno if the kernel
- * refuses the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper, by which the owner thread sleeps, to wait on an io_uring ring. Returns 0, or a
+ * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

@@ -92,8 +92,8 @@ void notifier_clear(struct notifier *notifier)
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
 	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
-	 * eventfd. bell_clear_counted() has loaded that count, so for each counted write, this load
-	 * finds the 1 or a newer value.
+	 * eventfd, and bell_clear_counted() has loaded the count of writes. So this load cannot
+	 * miss the 1 of a write that was counted.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

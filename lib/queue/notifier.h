@@ -78,14 +78,13 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Begins a wait and returns the ticket. The caller then reads the outbox and, if that is empty,
- * calls futex_wait() with this ticket; notifier_wait_leave() ends the wait. An event that is
- * published after this call either wakes a waiter, or changes the ticket so that futex_wait() does
- * not block.
+ * Counts the calling thread as a waiter, and returns the ticket, the value of the futex word on
+ * which it will block. The caller then reads the outbox and, if that is empty, calls futex_wait()
+ * with the ticket. An event that is published after this call either wakes a waiter, or changes the
+ * futex word so that futex_wait() does not block. notifier_wait_leave() must follow.
  *
- * In a forked child this returns 0, and the caller must not wait. If the process forks between this
- * call and futex_wait(), the child does not block either, because the futex is 0 there and not the
- * ticket.
+ * In a forked child this returns 0, and the caller must not wait. If the process forks before
+ * futex_wait(), the child does not block, because its futex word is 0.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 

@@ -151,7 +151,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 
 	/*
 	 * [outbox] pairs with outbox_take_before(): a consumer that loads this tail may read the
-	 * handles before it, until the CAS below has moved the head.
+	 * handles before it, and take them until the CAS in outbox_compact() moves `head`.
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*

@@ -70,9 +70,9 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Removes a handle from the outbox, if it is still in the cell with this position. The owner does
- * so before it stores a newer handle of the same timer, so that nobody gets both. `place` has the
- * low 32 bits of the position, which are enough to find the cell.
+ * Removes a handle from the outbox, if it is still in the cell at the position `place`. The owner
+ * does so before it stores a newer handle of the same timer, so that consumers do not get both
+ * handles. `place` has only the low 32 bits of the position, which are enough to find the cell.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 

@@ -65,8 +65,8 @@ void callback_leave(struct callback *callback)
 void callback_consider(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): a canceller that sees this handle may free
-	 * what the thread's previous callback has used.
+	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
+	 * canceller that loads this value may free what that callback has used.
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
@@ -74,8 +74,8 @@ void callback_consider(struct callback *callback, uint64_t handle)
 void callback_begin(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): a canceller that sees this handle may free
-	 * what the thread's previous callback has used.
+	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
+	 * canceller that loads this value may free what that callback has used.
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }

@@ -139,7 +139,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			look_by_us = value;
 	}
 	/*
-	 * Relays that are this late with their poll are dead, although they are still registered.
+	 * Relays, the processes that serve the queue, have promised to poll Redis by `look_by_us`.
+	 * If they are this late, they are dead, although they are still registered.
 	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;

@@ -89,16 +89,16 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
 struct delivery *deliveries_take(struct deliveries *all);
 
 /*
- * Takes a delivery back from its caller, because Redis has not confirmed its lease. It is offered
- * again at `until_ns` or later.
+ * Takes a delivery back from its caller, because Redis has not confirmed that the task's lease
+ * still holds. Callers can take the delivery again at `until_ns` or later.
  */
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Moves set-aside deliveries of server `shard` (see deliveries_set_aside()) to the head of the list
- * from which callers take. Begins with the delivery that was set aside last, and stops at one whose
- * time (`until_ns`) has not come. Returns that time, or UINT64_MAX if no delivery of the server is
- * set aside any more.
+ * Moves deliveries of server `shard` that deliveries_set_aside() has put aside to the head of the
+ * list from which callers take. Begins with the delivery that was put aside last, and stops at one
+ * whose `until_ns` has not come. Returns that `until_ns`, or UINT64_MAX if no delivery of the
+ * server is put aside any more.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
@@ -110,7 +110,7 @@ struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
  * Frees a delivery that a caller has taken, and its data. Returns false if there is none with this
- * entry and id, or if its taker is just asking Redis whether its lease still holds.
+ * stream entry and task id, or while the taker is asking Redis whether the lease still holds.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

@@ -44,9 +44,9 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 /*
  * Loads the Redis functions of this version, each under two names, if the server lacks them. This
  * library calls timerhub4_put, the name with the version; programs in other languages call the
- * plain name, timerhub_put. An older version loses the plain names, but its clients can still call
- * the names with its version. Clients of version 3 call only plain names, so version 3 loses these
- * only if `replaces` is true.
+ * plain name, timerhub_put. Plain names of an older version are replaced; its clients still find
+ * the names with its version. Plain names of version 3 are replaced only if `replaces` is true,
+ * because clients of version 3 call no other names.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

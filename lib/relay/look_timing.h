@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The local time of the earliest poll that wake-up messages have asked for since the last
-	 * poll was sent; LOOK_TIMING_NEVER if no message has come.
+	 * The earliest time for which wake-up messages have asked for a poll since the last poll
+	 * was sent, on this machine's clock; LOOK_TIMING_NEVER if no message has come.
 	 */
 	uint64_t bell_ns;
 	/*
@@ -54,8 +54,9 @@ struct look_timing_answer {
 };
 
 /*
- * A wake-up message, by which a put asks for an earlier poll. Its text is "DUE" or "DUE RANK": the
- * time at which Redis must be polled, and the rank of the process that gets the message.
+ * A wake-up message, which asks for an earlier poll, for example because a task was put. Its text
+ * is "DUE" or "DUE RANK": the time at which Redis must be polled, and the rank of the process that
+ * gets the message (rank 0 polls first).
  */
 struct look_timing_bell {
 	uint64_t due_us;

@@ -479,8 +479,9 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	/*
-	 * A later version has changed the layout of the queue's keys. Close this connection: the
-	 * next handshake is refused.
+	 * A newer version of this library has changed the layout of the queue's keys. Close this
+	 * connection, because this version cannot use the queue any more. The next handshake is
+	 * refused.
 	 */
 	if (request->result == -EOPNOTSUPP)
 		pipeline->later = request->result;
@@ -533,8 +534,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 	}
 	/*
 	 * Several puts can share one command and one reply; `joins` is true for all but the first
-	 * of them. This request cannot be one of the others, because the end of this function
-	 * removes them together with the first.
+	 * of them. `request` is not one with `joins`, because the loop below takes those requests
+	 * off the list together with the first.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -44,8 +44,8 @@ struct pipeline {
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/*
-	 * The requests of the thread itself, which no caller waits for. Each is in flight at most
-	 * once.
+	 * Requests that the shard's thread makes for itself, so that no caller waits for them. Each
+	 * of the four is in flight at most once.
 	 */
 	struct request wait;
 	struct request time;

@@ -193,8 +193,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /*
- * Returns whether a request changes a task or a lease. Such a request must do nothing if it arrives
- * late, so it carries its deadline, the client's name and the client's epoch.
+ * Returns whether a request changes a task or a lease. Redis must refuse such a request if it
+ * arrives late. So it carries its deadline, and the client's name and epoch, a number that grows
+ * when a connection is lost.
  */
 bool request_is_change(const struct request *request);
 

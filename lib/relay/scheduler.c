@@ -102,7 +102,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	link_set(&scheduler->bells, wire);
 	subscribe(scheduler);
 	await_bells(scheduler);
-	/* Send a PING at once, to find out whether the user has the right to it. */
+	/* Send a PING at once, because its reply tells whether the Redis user may send PINGs. */
 	scheduler->ping_ns = now_ns;
 	return true;
 }

@@ -46,8 +46,8 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 void shard_fini(struct shard *shard);
 
 /*
- * Closes only the descriptors, in a forked child: the parent's thread may have been changing
- * everything else during the fork.
+ * In a forked child, closes a shard's descriptors and frees nothing, because the shard's thread in
+ * the parent may have been changing the memory during the fork.
  */
 void shard_leave(struct shard *shard);
 

@@ -37,9 +37,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Ends the wait of threads in timerhub_relay_take() for a server that may never answer. After a
- * stop or close, they wait for at most one more second. If there are several servers and this one
- * is not connected, they do not wait for it at all, because the others may have tasks.
+ * Limits how long threads in timerhub_relay_take() wait for this server, which may never answer.
+ * After a stop or close they wait for one more second at most. If the queue has several servers and
+ * this server is not connected, they do not wait for it at all, because the others may have tasks.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {

@@ -132,8 +132,8 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 }
 
 /*
- * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
- * The relay's lock is held by the caller, and released while it waits.
+ * Takes a task, and waits for one until the timeout. Returns 1 if it has taken a task, 0 after the
+ * timeout, or -ESHUTDOWN. The caller holds the relay's lock, which is released while this waits.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)

@@ -87,8 +87,8 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 }
 
 /*
- * Tells whether the sorted array `run` has lost only its first entry since it was sorted. After a
- * schedule_take() this means that it is time to begin prefetching the timers in that array.
+ * Returns true if only the first entry was taken from the sorted array `run`. After a
+ * schedule_take() this means that the array is new, so the caller begins to prefetch its timers.
  */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
@@ -97,7 +97,7 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 
 /*
  * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result is never too
- * late, but it can be too early; wheel_bound_ns() says when.
+ * late, but it can be too early after the earliest timer was removed (see wheel_bound_ns()).
  */
 uint64_t schedule_next_ns(struct schedule *schedule);
 

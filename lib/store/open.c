@@ -133,8 +133,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/*
-	 * Make the keeper's connection read something, because it does not use the WAL before its
-	 * first read.
+	 * Make the connection of the store's own thread read something, because SQLite opens the
+	 * WAL only at the first read, and a checkpoint needs the WAL.
 	 */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");

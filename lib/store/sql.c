@@ -64,9 +64,9 @@ static const char schema[] =
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
 	/*
-	 * `boot` is the id of the machine's boot in which workers took the tasks, because a reboot
-	 * ends their leases. offset_us is CLOCK_REALTIME minus CLOCK_BOOTTIME, and turns the end of
-	 * a lease into a time of the wall clock.
+	 * `boot` is the id of the machine's boot in which workers took the tasks. Leases are timed
+	 * by CLOCK_BOOTTIME, so a reboot ends them. offset_us is CLOCK_REALTIME minus
+	 * CLOCK_BOOTTIME, and turns the end of a lease into a time of the wall clock.
 	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"

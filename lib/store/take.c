@@ -124,8 +124,8 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
 	/*
-	 * Relaxed, because a call that misses the stop by another thread only delivers as if it had
-	 * run just before that stop.
+	 * Relaxed is enough: if another thread stops the store, and this load does not see that
+	 * yet, this call delivers as if it had run just before the stop.
 	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
@@ -250,8 +250,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * If memory ran out after some tasks were taken, go on, so that the caller gets those
-	 * tasks, unless SQLite has rolled the transaction back.
+	 * If memory ran out after some tasks were taken, the caller gets those tasks. But if SQLite
+	 * has rolled the transaction back, they are not taken any more, so return the error.
 	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
@@ -368,7 +368,7 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		/* relaxed: of all takers, only the one that sleeps on epoll_fd acts on this flag */
+		/* relaxed: is_taken lets one thread at a time act on this flag, as a lock would */
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
@@ -499,9 +499,10 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * After a long sleep, the first inotify event says that a commit has begun, and not
-		 * that it is visible. So while somebody is still writing, look for due tasks again
-		 * without a pause, because a pause would make the task late.
+		 * A commit causes an inotify event before its changes are visible. So after a long
+		 * sleep, look for due tasks without pauses while somebody is writing, because a
+		 * pause would make the new task late. After a short sleep, pause, because commits
+		 * are frequent.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;

@@ -323,10 +323,10 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Reports the result of a transaction to the threads that wait for the items in `works`. If
- * `changes` is false, handles only the items that take tasks, because these need not wait for the
- * sync. If `changes` is true, handles only the items that make changes, and the caller holds
- * synced.lock. Returns a list of the items that were not handled.
+ * Reports the result of a transaction to the threads that wait for items in `works`: for the items
+ * that make changes if `changes` is true, otherwise for the items that take tasks. The latter need
+ * not wait for the sync. For changes, the caller holds synced.lock. Returns a list of the items
+ * that were not handled.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -498,10 +498,10 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * If the disk is full, overwrite the WAL from its beginning, in case readers that
-		 * needed it are gone. Usually a commit leads to that, but none succeeds now. Then
-		 * make the changes again, except puts and takes, because these need room on the
-		 * disk.
+		 * Usually the WAL is overwritten from its beginning after a commit, but if the disk
+		 * is full, no commit succeeds. So try to overwrite the WAL now; perhaps the readers
+		 * that needed it are gone. Then make the changes again, except puts and takes,
+		 * because these need room on the disk.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store);
@@ -582,9 +582,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
 	lock_take(&store->shared.lock);
 	/*
-	 * wal_bytes and `bytes` are both the length of the WAL. If wal_bytes is no longer `seen`,
-	 * this store has committed during the checkpoint, so wal_bytes is newer. Otherwise `bytes`
-	 * is newer, because another process may have written to the WAL or begun it anew.
+	 * `bytes` is the length of the WAL that the checkpoint has found. Another process may have
+	 * written to the WAL or begun it anew, so store `bytes` as its new length. But if wal_bytes
+	 * has changed, this store has committed during the checkpoint, and wal_bytes is newer.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
@@ -596,9 +596,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 }
 
 /*
- * If part of the WAL is not yet copied into the database, the store's own thread sleeps until that
- * part is large, or until nobody has written for a while. If all is copied, it sleeps until the
- * next commit.
+ * The store's own thread. It copies the WAL into the database when the part that is not copied is
+ * large, or when nobody has written for a while. If all is copied, it sleeps until the next commit.
  */
 void *keeper_main(void *argument)
 {

@@ -178,9 +178,9 @@ void arena_close(struct arena *arena)
  * Publishes for timerhub-top how many slots were taken from a stack so far (`takes`), and how many
  * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits.
  *
- * Threads can come here in any order, so a newer word must not be replaced by an older one. The
- * newer word is larger, because each take raises `takes`, and between two takes `depth` only rises.
- * `takes` can wrap, so the sign of the difference decides which word is larger.
+ * Threads can call this in any order, so an older word must not replace a newer one. The newer word
+ * is the larger one, because each take raises `takes`, and while `takes` stays the same, slots are
+ * only put back, which raises `depth`. The comparison is signed, because `takes` can wrap.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {

@@ -59,10 +59,10 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. Its last timer may have left an entry in the schedule of the
-	 * owner thread, for the slot's deadline or earlier. A new timer that is due at that
-	 * deadline or later takes over the entry. If the deadline is "never" or STATE_CLAIMED is
-	 * set, there may be no such entry.
+	 * No timer uses the slot, but the owner thread's schedule can still have the entry of its
+	 * last timer. If STATE_CLAIMED is not set and the deadline is not "never", the entry
+	 * exists, at the slot's deadline or earlier. A new timer that is due at that deadline or
+	 * later uses the entry.
 	 */
 	TIMER_FREE = 0,
 	/*

@@ -271,10 +271,10 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 }
 
 /*
- * Sets the deadline of a free slot to "never", so that no new timer in the slot relies on the
- * schedule entry, which the owner thread removes. Does nothing if STATE_CLAIMED is set, because the
- * owner then sets the deadline when it reads the slot from its inbox. Returns false if another
- * thread has changed the timer since `pair` was loaded.
+ * Sets the deadline of a free slot to "never", because the owner thread removes the slot's schedule
+ * entry, and no new timer may rely on it. If STATE_CLAIMED is set, does nothing: the slot is in the
+ * owner's inbox, and the owner sets the deadline when it reads the slot there. Returns false if
+ * another thread has changed the timer since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {

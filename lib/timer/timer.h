@@ -77,9 +77,9 @@ enum timer_left {
 };
 
 /*
- * What a function that changes a timer returns in one register: its result, and what the caller has
- * to do next. The caller needs the timer's new deadline and state for that. The function has stored
- * them in *ret_pair, or in view->after if it has no argument `ret_pair`.
+ * The result of a function that changes a timer, and what the caller has to do next; both fit into
+ * one register. For the next step the caller needs the timer's new deadline and state, which the
+ * function has stored in *ret_pair, or in view->after if it has no argument `ret_pair`.
  */
 struct timer_outcome {
 	int result;
