@@ -124,8 +124,9 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * SQLite's own name for the file has symbolic links resolved, so open the second connection
-	 * by it
+	 * Open the second connection, which the store's own thread uses, by the name in which
+	 * SQLite has resolved symbolic links. So both have the same file even if a link has
+	 * changed.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
@@ -218,8 +219,9 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot. Without /proc the id stays empty. Then deliver_open()
- * recognizes a new boot by the difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
+ * Reads the id of the machine's boot, by which deliver_open() recognizes a reboot. Without /proc
+ * the id stays empty. Then deliver_open() compares CLOCK_REALTIME with CLOCK_BOOTTIME instead,
+ * because a reboot sets CLOCK_BOOTTIME to 0.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -248,8 +250,8 @@ static int store_sync_names(struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. Also finds out whether this process can see on this file system that
- * somebody holds the write lock. If it cannot, takers have to poll instead.
+ * Makes the first transaction. While it holds the write lock, also checks whether this process can
+ * see that lock on this file system. If not, threads that wait for tasks have to poll.
  */
 static int store_begin(struct timerhub_store *store)
 {
