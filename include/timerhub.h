@@ -204,9 +204,9 @@ struct timerhub_stats {
 	uint64_t overruns;  /* periods that shared the event of an earlier period */
 	uint64_t live;      /* timers that are live now, including idle ones */
 	/*
-	 * The most timers that were live at the same time. The number can be too high, by up to 256
-	 * for each CPU, because the hub counts how many timer slots were ever used, and a CPU may
-	 * use a new slot while others have free ones.
+	 * The most timers that were live at once. The number can be too high by up to 256 for each
+	 * CPU. It counts the slots for timers that were ever used, and a CPU may use a new slot
+	 * while others have free ones.
 	 */
 	uint64_t live_max;
 	uint64_t inbox_max;     /* most changes of timers that the owner found waiting at once */

@@ -285,9 +285,9 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Gives a task back, so that it is delivered again in `delay_ns`. A task that has used up its
- * attempts is parked instead: it is not delivered until an operator revives it. Returns the errors
- * of timerhub_relay_done(), or -ERANGE.
+ * Gives a task back, so that it is delivered again in `delay_ns`. If the task has used up its
+ * attempts, it is parked: only an operator can revive it. Returns the errors of
+ * timerhub_relay_done(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
@@ -355,16 +355,16 @@ TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
 
 /*
  * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. Each change has a
- * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. Returns how many changes have the result 0, or
- * the error of the first change if nothing was sent to Redis.
+ * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. Returns how many changes succeeded, or the
+ * error of the first change if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
 
 /*
  * Cancels many tasks in a few round trips. Each change has an `id`, and its `op` is 0 or
- * TIMERHUB_RELAY_CANCEL. Returns how many changes have the result 0, or the error of the first
- * change if nothing was sent to Redis.
+ * TIMERHUB_RELAY_CANCEL. Returns how many changes succeeded, or the error of the first change if
+ * nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
                                             struct timerhub_relay_change *changes, unsigned count);

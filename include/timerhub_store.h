@@ -144,9 +144,8 @@ TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
                                     const struct timerhub_store_put *put, uint64_t *ret_id);
 
 /*
- * Cancels a task that waits for its time, or that is parked (set aside until it is moved), so that
- * no worker gets it. Returns -EBUSY if a worker has the task, and -ENOENT if the queue has no such
- * task.
+ * Cancels a task that no worker has, so that none gets it. Returns -EBUSY if a worker has the task,
+ * and -ENOENT if the queue has no such task.
  */
 TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id);
 

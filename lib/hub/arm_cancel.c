@@ -47,8 +47,8 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 }
 
 /*
- * Returns the present time if `flags` say that the program has given a delay, because the delay has
- * to be added to it. If the program has given a point in time, returns 0 without reading the clock.
+ * Returns the present time if the program has given a delay, because the delay begins now. For a
+ * point in time (TIMERHUB_ABSOLUTE), returns 0 without reading the clock.
  */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
@@ -402,9 +402,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the timer's own callback makes this call, and another thread has cancelled the timer,
-	 * that thread may be waiting for the callback to end. Then do not wait for callbacks of
-	 * other threads, because two threads could wait for each other for ever.
+	 * If the timer's own callback makes this call and another thread has cancelled the timer,
+	 * that thread may be waiting for the callback to end. Then do not wait for callbacks on
+	 * other threads, or two threads could wait for each other for ever.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -124,9 +124,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * Open the second connection, which the store's own thread uses, by the name in which
-	 * SQLite has resolved symbolic links. So both have the same file even if a link has
-	 * changed.
+	 * The store's own thread gets a second connection. Open it by the name in which SQLite has
+	 * resolved symbolic links, so that both connections have the same file.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
@@ -220,8 +219,7 @@ static void store_init(struct timerhub_store *store)
 
 /*
  * Reads the id of the machine's boot, by which deliver_open() recognizes a reboot. Without /proc
- * the id stays empty. Then deliver_open() compares CLOCK_REALTIME with CLOCK_BOOTTIME instead,
- * because a reboot sets CLOCK_BOOTTIME to 0.
+ * the id stays empty, and deliver_open() compares CLOCK_REALTIME with CLOCK_BOOTTIME instead.
  */
 static void store_read_boot(struct timerhub_store *store)
 {

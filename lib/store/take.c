@@ -524,9 +524,9 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * If `result` is not 0, watch() has left epoll_fd unreadable, and has not
-			 * set the timer that makes it readable when a task is due. So make it
-			 * readable now, so that whoever polls it looks for due tasks.
+			 * If `result` is not 0, watch() has left epoll_fd unreadable, without a
+			 * timer that makes it readable later. So make it readable now, so that
+			 * whoever polls it looks for due tasks.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);

@@ -252,8 +252,8 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 
 /*
  * Does all work items of a batch in a transaction that has begun, and commits it. Items that take
- * tasks come last, so that they find the tasks that were just put. `serves` is false if the disk is
- * full. Then items that take tasks fail with -ENOSPC, because a take has to store leases.
+ * tasks come last, so that they find the tasks that were just put. They fail with -ENOSPC if
+ * `serves` is false, because the disk is full and a take has to store leases.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -351,10 +351,7 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 		} else {
 			bool sleeps = works != batch->own;
 
-			/*
-			 * The thread that waits for the item may return at once, and the item on
-			 * its stack is then gone.
-			 */
+			/* The waiting thread may return at once, and the item lies on its stack. */
 			u32_store_release(&works->state, WORK_DONE); /* [work] */
 			if (sleeps)
 				futex_wake(&works->state, 1);
