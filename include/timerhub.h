@@ -204,9 +204,9 @@ struct timerhub_stats {
 	uint64_t overruns;  /* periods that shared the event of an earlier period */
 	uint64_t live;      /* timers that are live now, including idle ones */
 	/*
-	 * The most timers that were live at the same time. The number can be too high, by up to 256
-	 * for each CPU, because the hub counts the memory that timers have ever used, and each CPU
-	 * sets some of that aside.
+	 * The most timers that were live at once. The number can be too high by up to 256 for each
+	 * CPU. It counts the slots for timers that were ever used, and a CPU may use a new slot
+	 * while others have free ones.
 	 */
 	uint64_t live_max;
 	uint64_t inbox_max;     /* most changes of timers that the owner found waiting at once */
@@ -327,15 +327,15 @@ TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhu
                               timerhub_timer *ret_timer);
 
 /*
- * Arms a timer that expires once, in `delay_ns`, and whose event carries `data`. It returns the
- * same errors as timerhub_arm(). Lock-free.
+ * Arms a timer that expires once, in `delay_ns`, and whose event carries `data`. Returns the same
+ * errors as timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                                 timerhub_timer *ret_timer);
 
 /*
  * Arms a timer that expires once, in `delay_ns`. timerhub_dispatch() then calls `fn` with an event
- * that carries `ptr`. It returns the same errors as timerhub_arm(). Lock-free.
+ * that carries `ptr`. Returns the same errors as timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn,
                                void *ptr, timerhub_timer *ret_timer);
@@ -394,8 +394,8 @@ TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct ti
                                    unsigned count, timerhub_timer *ret_timers);
 
 /*
- * Cancels `count` timers and returns how many of them were live. It does not say which of them
- * these were, so use it only if nothing has to be freed. Lock-free.
+ * Cancels `count` timers and returns how many of them were live, but not which. So use it only if
+ * nothing has to be freed after a cancel. Lock-free.
  */
 TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers,
                                       unsigned count);
@@ -407,10 +407,10 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * The type of the function that timerhub_each() calls for each live timer. `timer` describes the
- * timer as an event would. `expires_ns` is its deadline, or UINT64_MAX if it has none. `count` is 1
- * if it has expired and nobody has taken the event, otherwise 0. If the function returns something
- * other than 0, the walk ends.
+ * The type of the function that timerhub_each() calls for each live timer. `timer` has the members
+ * of the timer's event. Its `expires_ns` is the deadline, or UINT64_MAX if the timer has none. Its
+ * `count` is 1 if the timer has expired and nobody has taken the event, otherwise 0. If the
+ * function returns something other than 0, the walk ends.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);

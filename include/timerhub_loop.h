@@ -70,8 +70,8 @@ struct timerhub_loop_config {
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 	/*
 	 * A callback that takes this long or longer is slow. timerhub_loop_slow() reports the slow
-	 * callbacks of a loop that was opened with TIMERHUB_LOOP_OBSERVABLE. 0: 10 ms; UINT64_MAX:
-	 * no callback is slow.
+	 * callbacks of a loop that was opened with TIMERHUB_LOOP_OBSERVABLE. 0 means 10 ms.
+	 * UINT64_MAX means that no callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -110,8 +110,9 @@ TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct time
  * Closes a loop. All its timeouts are removed, and their callbacks are not called. The memory of
  * timeouts that are still added must be valid, because the loop writes to it. `loop` may be NULL.
  *
- * Close a loop before its hub. The callback of a timeout may close both. A callback of the loop's
- * queue may close the loop, but not the hub, because the hub's dispatch is still running.
+ * If the loop has a hub, close the loop first. The callback of a timeout may close both. The
+ * callback of a timer on timerhub_loop_queue() may close the loop, but not the hub, because the hub
+ * is still running that callback.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
@@ -244,8 +245,8 @@ TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_ea
                                     void *context);
 
 /*
- * The counters of a loop. All except `added` and `set` count from the time when the loop was
- * opened.
+ * The counters of a loop. `added` and `set` describe the present. All others have counted since the
+ * loop was opened.
  */
 struct timerhub_loop_stats {
 	uint32_t size; /* sizeof(struct timerhub_loop_stats) */
@@ -386,8 +387,8 @@ struct timerhub_loop_front {
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
-	 * too early, because the delay was added to the time of that reading.
+	 * Timeouts that were set by a delay after the loop had last read its clock. Their deadlines
+	 * are too early, because the delay was added to base_ns, the time that the loop read.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };

@@ -215,10 +215,10 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. A take that is waiting returns -ESHUTDOWN, but no other call may be running or
- * begin. So first call timerhub_relay_stop() and join the threads that take tasks. A task that was
- * taken, and not answered by done, retry or park, is delivered again after its lease. `relay` may
- * be NULL.
+ * Closes a queue. No other call may be running or begin, except for a timerhub_relay_take() that is
+ * waiting: it returns -ESHUTDOWN. So first call timerhub_relay_stop() and join the threads that
+ * take tasks. A task that was taken, and not answered by done, retry or park, is delivered again
+ * after its lease. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
@@ -285,8 +285,9 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Gives a task back, so that it is delivered again in `delay_ns`. If it has used up its attempts,
- * it is parked. Returns the errors of timerhub_relay_done(), or -ERANGE.
+ * Gives a task back, so that it is delivered again in `delay_ns`. If the task has used up its
+ * attempts, it is parked: only an operator can revive it. Returns the errors of
+ * timerhub_relay_done(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
@@ -354,15 +355,16 @@ TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
 
 /*
  * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. Each change has a
- * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. It returns what timerhub_relay_put_many() would
- * return.
+ * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. Returns how many changes succeeded, or the
+ * error of the first change if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
 
 /*
  * Cancels many tasks in a few round trips. Each change has an `id`, and its `op` is 0 or
- * TIMERHUB_RELAY_CANCEL. It returns what timerhub_relay_put_many() would return.
+ * TIMERHUB_RELAY_CANCEL. Returns how many changes succeeded, or the error of the first change if
+ * nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
                                             struct timerhub_relay_change *changes, unsigned count);
@@ -436,7 +438,7 @@ struct timerhub_relay_info {
 
 /*
  * The type of the function that timerhub_relay_each() calls for each task. If it returns something
- * other than 0, the list ends, and timerhub_relay_each() returns that.
+ * other than 0, timerhub_relay_each() ends and returns that value.
  */
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 

@@ -144,8 +144,8 @@ TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
                                     const struct timerhub_store_put *put, uint64_t *ret_id);
 
 /*
- * Cancels a task that waits or is parked, so that no worker gets it. Returns -EBUSY if a worker has
- * the task, and -ENOENT if the queue has no such task.
+ * Cancels a task that no worker has, so that none gets it. Returns -EBUSY if a worker has the task,
+ * and -ENOENT if the queue has no such task.
  */
 TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id);
 
@@ -153,10 +153,10 @@ TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id
 TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const char *key);
 
 /*
- * Gives a task that waits or is parked a new time, and counts its attempts from 0 again. A parked
- * task waits again afterwards. `flags` is 0 or TIMERHUB_ABSOLUTE. Returns -EBUSY if a worker has
- * the task, -ENOENT if the queue has no such task, and -ERANGE if the time lies before 2001 or
- * after 2286.
+ * Gives a new time to a task that waits, or that is parked (set aside until then), and counts its
+ * attempts from 0 again. `flags` is 0 or TIMERHUB_ABSOLUTE. Returns -EBUSY if a worker has the
+ * task, -ENOENT if the queue has no such task, and -ERANGE if the time lies before 2001 or after
+ * 2286.
  */
 TIMERHUB_API int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns,
                                      uint32_t flags);

@@ -95,10 +95,10 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a search for ended threads last found none, on the hub's clock; 0: never. Each
-	 * thread shows what it is doing in a record, its cell. If all cells are taken, a new thread
-	 * searches for the cell of an ended thread. But no thread searches within a second after
-	 * this time, because a search makes a system call for each cell.
+	 * Each thread shows what it is doing in a record, its cell. If all cells are taken, a new
+	 * thread searches for the cell of an ended thread. This is the time on the hub's clock when
+	 * such a search last found none, or 0 if none has failed. In the second after it nobody
+	 * searches, because a search makes a system call for each cell.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -154,10 +154,10 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many timer handles the hub's owner thread has put into the queue. A thread that opens
-	 * a queue, which is empty, sets this to the number of handles that have left: `delivered` +
-	 * `passed_over`. Consumers write neither this field nor the next three, so a new cache line
-	 * begins here.
+	 * How many timer handles the hub's owner thread has put into the queue and into earlier
+	 * queues with this index. The thread that opens a queue sets this to `delivered` +
+	 * `passed_over`, because all handles of the earlier queues are gone. Consumers write
+	 * neither this field nor the next three, so a new cache line begins here.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */

@@ -23,10 +23,11 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * The low bits of `gate` count the threads that use the entry. To give the entry to another
-	 * function, a thread sets SLOW_GIVING in `gate` by a CAS that fails while the count is not
-	 * 0. That CAS and this increment are seq_cst. If the increment comes first, the CAS fails.
-	 * If the CAS comes first, this thread sees SLOW_GIVING or the new function.
+	 * The low bits of `gate` count the threads that use the entry. A thread that reuses the
+	 * entry for another function sets SLOW_GIVING in `gate` by a CAS, which fails while the
+	 * count is not 0. That CAS and the increment below are seq_cst. If the increment comes
+	 * first, the CAS fails. If the CAS comes first, this thread sees SLOW_GIVING or the new
+	 * function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)

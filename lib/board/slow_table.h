@@ -93,9 +93,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Fills `ret`, an array of SLOW_FUNCTIONS elements, with the table's functions and the numbers
- * about their slow callbacks. The function whose callback took longest comes first. Returns how
- * many elements it has filled.
+ * Fills `ret`, an array of SLOW_FUNCTIONS elements. Each element says of one callback function how
+ * often it was slow, and for how long. The function with the longest single call comes first.
+ * Returns how many elements it has filled.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {

@@ -115,8 +115,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads a value which the thread stores in
-	 * `cell` during its next call into the library also sees this change of `state`.
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees the new `state`.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -130,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads a value which the thread stores in
-	 * `cell` during its next call into the library also sees this change of `state`.
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees the new `state`.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -145,8 +145,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 	u64_store_release(&cell->timer, timer);
 	u32_store_release(&cell->count, count);
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees the function also sees its timer and
-	 * its count.
+	 * [cell] pairs with cell_read(): a reader that loads this `fn` also sees the `timer` and
+	 * `count` that were stored above.
 	 */
 	u64_store_release(&cell->fn, fn);
 }
@@ -158,8 +158,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] pairs with cell_read(): a reader that sees `since_ns`, or anything that the thread
-	 * stores later, also sees that this callback has ended.
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees that this callback has ended.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -192,7 +192,7 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
 		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): each
-		 * load lets the next ones see all that the thread stored before the loaded value.
+		 * load below sees all that the thread stored before a value loaded earlier.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

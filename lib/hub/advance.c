@@ -88,7 +88,7 @@ void hub_wait_pass(struct timerhub *hub)
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*
 	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
-	 * that the advance has written.
+	 * that the other thread's timerhub_advance() has written.
 	 */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);

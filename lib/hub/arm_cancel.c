@@ -47,8 +47,8 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 }
 
 /*
- * Returns the present time if a delay has to be added to it. For a point in time it returns 0,
- * because the clock need not be read then.
+ * Returns the present time if the program has given a delay, because the delay begins now. For a
+ * point in time (TIMERHUB_ABSOLUTE), returns 0 without reading the clock.
  */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
@@ -402,9 +402,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If this is the timer's own callback, and another thread has cancelled the timer, that
-	 * thread may be waiting for this callback to end. So this one must not wait for others, or
-	 * both could wait for ever.
+	 * If the timer's own callback makes this call and another thread has cancelled the timer,
+	 * that thread may be waiting for the callback to end. Then do not wait for callbacks on
+	 * other threads, or two threads could wait for each other for ever.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -452,10 +452,10 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. The queue was opened before the timer was armed, so the
-		 * acquire load in timer_guess() lets this load see the queue's pointer. If another
-		 * queue has this index now, the timer was cancelled meanwhile, so the CAS below
-		 * fails and the slot is read again.
+		 * Relaxed is enough. This load sees the queue's pointer, because the queue was
+		 * opened before the timer was armed, and timer_guess() has loaded with acquire. If
+		 * the queue was closed and another queue has its index now, the timer was
+		 * cancelled, so the CAS below fails and the slot is read again.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

@@ -91,7 +91,8 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/*
-	 * Free the slots last, so that a thread that finds one free also finds its event counted.
+	 * Free the slots last, so that a thread that finds a timer's slot free also finds that the
+	 * timer's event is counted.
 	 */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
@@ -225,8 +226,8 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 /*
  * The state of one call of timerhub_dispatch(). The call must not run a timer's callback twice. But
  * a timer whose event was taken can expire again during the call, and its next event is then
- * appended to the queue. So when the call takes an event, it remembers in `end` where the queue
- * ended at that moment, and takes no events behind `end`.
+ * appended to the queue. So at the first event of such a timer, the call stores in `end` where the
+ * queue ends at that moment, and takes no events behind `end`.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -251,7 +252,8 @@ struct watching {
 /*
  * Takes the next event, but does not call its callback. Returns false if there is none. This
  * function, dispatching_call() and dispatching_run() are always inlined, so that the compiler makes
- * a second version of them without the code that shows timerhub-top(1) what the thread is doing.
+ * two versions of them: one shows timerhub-top(1) what the thread is doing, and a faster one has no
+ * code for that.
  */
 static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
                                                                    struct timerhub_event *event)
@@ -379,7 +381,7 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 /*
  * Dispatches a queue that is not empty. The compiler's cleanup attribute ends the dispatch also if
  * a callback throws an exception, because the library is built with -fexceptions. The function is
- * not inlined, because timerhub_dispatch() would then save registers even for an empty queue.
+ * not inlined, because otherwise timerhub_dispatch() would save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -393,8 +395,8 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 }
 
 /*
- * Ends a dispatch that shows timerhub-top(1) what its thread is doing. Like dispatching_end(), it
- * also runs if a callback throws an exception.
+ * Ends a dispatch during which timerhub-top(1) could see what the dispatching thread was doing.
+ * Like dispatching_end(), it also runs if a callback throws an exception.
  */
 static void watching_end(struct watching *watching)
 {

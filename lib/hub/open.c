@@ -118,9 +118,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	clock_init(&hub->clock, config->clock, manual);
 	/*
 	 * Arming a timer wakes the owner only if the timer is due before the time set here. It is 0
-	 * for an owner thread, which looks for new timers as soon as it starts. It is UINT64_MAX
-	 * for a manual hub, which looks only when the program advances it, so that the first arm
-	 * wakes the program.
+	 * for an owner thread, which looks for new timers as soon as it starts. A manual hub has no
+	 * owner thread: the program must call timerhub_advance(). The time is UINT64_MAX there, so
+	 * that the first arm wakes the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;

@@ -34,8 +34,8 @@ static void queue_announce(struct timerhub_queue *queue)
 	/*
 	 * Add a difference to `put` instead of storing the new value, because a store could undo
 	 * what the thread that puts events into queues adds at the same time. That thread can still
-	 * be counting an event of an earlier queue with this index, but only if the program broke
-	 * the rules by arming a timer on that queue while closing it.
+	 * be counting an event of the queue that had this index before. But this happens only if
+	 * the program broke the rules by arming a timer on that queue while closing it.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -224,10 +224,10 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Ends the timers whose events were put into the queue after queue_drop_timers() had looked at
- * their slots. Such timers exist only if the program has armed timers on the queue while it closed
- * the queue, which is forbidden. Without this call they would occupy their slots for ever. If one
- * of them expires even later, the hub's owner thread finds the queue gone and ends the timer.
+ * Ends timers that expired after queue_drop_timers() had passed their slots, because otherwise they
+ * would occupy their slots for ever. Such timers exist only if the program has armed timers on the
+ * queue while it closed the queue, which is forbidden. If a timer expires after this call, the
+ * hub's owner thread finds the queue gone and ends the timer.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {

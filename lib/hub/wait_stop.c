@@ -45,10 +45,10 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Blocks until there may be an event, or another reason to return, for example that a stopped queue
- * is empty. But a queue also looks empty while the owner thread removes the events of cancelled
- * timers. If the queue is stopped, a waiter then sleeps for 50 us at most, because the owner wakes
- * only as many waiters as there are events.
+ * Blocks until there may be an event, or until queue_wait() has to return for another reason. If
+ * the queue is stopped, it can look empty for a moment, while the owner thread removes the events
+ * of cancelled timers. Then the call sleeps for 50 us at most, because the owner may not wake this
+ * thread: it wakes only as many threads as there are events.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {

@@ -80,7 +80,7 @@ static const struct metrics_family delivery_lateness_family = {
 	"Time at which a call took an event from its queue, minus the deadline."
 };
 
-/* Returns the field of `stats` that `number` describes. */
+/* Returns the member of `stats` at the offset in `number`. */
 static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
 {
 	const void *value = (const char *)stats + number->offset;

@@ -156,8 +156,8 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	if (result != 0)
 		return result < 0 ? result : 0;
 	/*
-	 * A put changes no row if another task has its key. With TIMERHUB_STORE_REPLACE it then
-	 * overwrites that task.
+	 * The INSERT of a put adds no row if a task with the same key exists.
+	 * TIMERHUB_STORE_REPLACE says to overwrite that task.
 	 */
 	if (change->flags & TIMERHUB_STORE_REPLACE)
 		result = statement_run(making->statements, DO_REPLACE, &values, NULL);
@@ -516,8 +516,8 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 	if (result < 0)
 		return result;
 	/*
-	 * Relaxed, because this number is only a limit. A thread that exceeds it subtracts its 1
-	 * again.
+	 * Relaxed, because the number is only compared with a limit. If the limit is reached, the 1
+	 * is subtracted again below.
 	 */
 	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
 		result = -EAGAIN;

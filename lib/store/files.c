@@ -215,10 +215,11 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers of all processes queue by locks on two bytes of the WAL file, so that each gets to write.
- * A writer that finds both bytes unlocked tries to write without locking them. Any other writer
- * locks NEXT_TURN_BYTE first, which makes it the next in line, and then TURN_BYTE, which it holds
- * while it writes. Only the next in line polls TURN_BYTE, so it can poll often.
+ * Returns whether a writer holds or awaits its turn to write. Writers of all processes queue by
+ * locks on two bytes of the WAL file. A writer that finds both bytes unlocked tries to write
+ * without locking them. Any other writer locks NEXT_TURN_BYTE first, as the next in line, and then
+ * TURN_BYTE, which it holds while it writes. Only the next in line polls TURN_BYTE, so it can poll
+ * often.
  */
 bool files_have_queue(const struct files *files)
 {

@@ -124,8 +124,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * SQLite's own name for the file has symbolic links resolved, so open the second connection
-	 * by it
+	 * The store's own thread gets a second connection. Open it by the name in which SQLite has
+	 * resolved symbolic links, so that both connections have the same file.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
@@ -218,8 +218,8 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot. Without /proc the id stays empty. Then deliver_open()
- * recognizes a new boot by the difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
+ * Reads the id of the machine's boot, by which deliver_open() recognizes a reboot. Without /proc
+ * the id stays empty, and deliver_open() compares CLOCK_REALTIME with CLOCK_BOOTTIME instead.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -248,8 +248,8 @@ static int store_sync_names(struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. Also finds out whether this process can see on this file system that
- * somebody holds the write lock. If it cannot, takers have to poll instead.
+ * Makes the first transaction. While it holds the write lock, also checks whether this process can
+ * see that lock on this file system. If not, threads that wait for tasks have to poll.
  */
 static int store_begin(struct timerhub_store *store)
 {

@@ -198,7 +198,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
 	/*
 	 * The new due_us is at most 10^16. If due_us+interval_us*?9 does not fit into 64 bits,
-	 * SQLite computes a REAL, which is greater, so min() returns 10^16.
+	 * SQLite computes a REAL greater than 10^16, so min() returns 10^16.
 	 */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
@@ -232,8 +232,8 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
 	 * Each of the next four statements lists up to ?9 tasks in the order of an index. To count
-	 * all tasks, the library runs a statement several times. Each run goes on behind the last
-	 * task of the run before: ?1 is the id of this task, and ?7 its due_us or lease.
+	 * all tasks, the library runs a statement several times. Each run begins after the last
+	 * task that was listed: ?1 is the id of that task, and ?7 its due_us or lease.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

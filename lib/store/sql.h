@@ -53,9 +53,9 @@ int schema_install(sqlite3 *db);
 enum statement {
 	DO_BEGIN,
 	/*
-	 * DO_PUT to DO_TOUCH have the same values as TIMERHUB_STORE_PUT to STORE_TOUCH, which say
-	 * what a change does. So change_make() can cast these to the statement that makes the
-	 * change.
+	 * The statements DO_PUT to DO_TOUCH have the same values as the ops TIMERHUB_STORE_PUT to
+	 * STORE_TOUCH, so that change_make() can cast the op of a change to the statement that
+	 * makes the change.
 	 */
 	DO_PUT,
 	DO_CANCEL,

@@ -176,7 +176,10 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* relaxed: a thread that still reads 0 gets an error from the disk itself */
+	/*
+	 * Relaxed, because this check only refuses work early. sync_wal() checks again under
+	 * synced.lock, which a thread holds when its sync fails.
+	 */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 
@@ -269,8 +272,9 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
 /*
- * Ends the leases that are over, corrects stored times if the wall clock was set, and hands out due
- * tasks to those of `works` that were made by timerhub_store_take(). Returns 0 or a negative errno.
+ * Serves the calls of timerhub_store_take() whose work items are in the list `works`: ends the
+ * leases that are over, corrects stored times if the wall clock was set, and hands out due tasks.
+ * Returns 0 or a negative errno.
  */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
@@ -308,8 +312,8 @@ int writer_end(struct timerhub_store *store, int result);
 int writer_sync_all(struct timerhub_store *store);
 
 /*
- * Makes every change and take return -EIO from now on. A failed sync needs that, because a later
- * sync can succeed although data was lost.
+ * Makes all later changes and all later calls of timerhub_store_take() return -EIO. This is needed
+ * after a failed sync, because a later sync can succeed although data was lost.
  */
 void store_fail(struct timerhub_store *store);
 

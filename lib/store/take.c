@@ -108,9 +108,9 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * All leases end if the machine was rebooted. The result is 0 if the stored boot id differs
-	 * from the present one. Without /proc, store->boot is empty, and a changed difference
-	 * between CLOCK_REALTIME and CLOCK_BOOTTIME counts as a reboot.
+	 * After a reboot, all leases end. If the result is 0, the stored boot id is not the present
+	 * one. If /proc is missing, store->boot is empty. Then a reboot is assumed, because the
+	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME has changed.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -337,8 +337,8 @@ struct taker {
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	/*
-	 * Ask this before looking for tasks. If the store was stopped by then and no task is found,
-	 * all tasks that were due at the stop have been taken.
+	 * Check this before looking for tasks. If the store is stopped already and no task is
+	 * found, no task is left that was due when the store was stopped.
 	 */
 	bool stopped = is_stopped(store);
 	int result;
@@ -525,8 +525,9 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * watch() has made epoll_fd unreadable, and has returned before it could
-			 * set the timer. So make epoll_fd readable for the next one who polls it.
+			 * If `result` is not 0, watch() has left epoll_fd unreadable, without a
+			 * timer that makes it readable later. So make it readable now, so that
+			 * whoever polls it looks for due tasks.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);

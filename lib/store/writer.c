@@ -132,9 +132,9 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 }
 
 /*
- * Makes a thread that waits in the queue the leader, which does the items of the queue. If only
- * submits are queued, for which no thread waits, the store's own thread is woken to lead. The
- * store's own thread is also woken if the WAL is long enough for a checkpoint.
+ * Makes a waiting thread the leader, the one that does all queued work items. Nobody waits for the
+ * items of timerhub_store_submit(). If only such items are queued, wakes the store's own thread to
+ * lead. That thread is also woken if the WAL is long enough for a checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
@@ -194,8 +194,9 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (!waits)
 			continue;
 		/*
-		 * A program that does not use this library does not queue with the store's writers.
-		 * If such a program is writing, all that helps is to try again after a while.
+		 * The store's writers queue by file locks that programs without this library do not
+		 * take. While such a program is writing, all that helps is to try again after a
+		 * while.
 		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
@@ -250,9 +251,9 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does all items of a batch in a transaction that has begun, and commits it. Items that take tasks
- * come last, so that they find the tasks that were just put. If `serves` is false, the items that
- * take tasks fail with -ENOSPC.
+ * Does all work items of a batch in a transaction that has begun, and commits it. Items that take
+ * tasks come last, so that they find the tasks that were just put. They fail with -ENOSPC if
+ * `serves` is false, because the disk is full and a take has to store leases.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -350,7 +351,7 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 		} else {
 			bool sleeps = works != batch->own;
 
-			/* the item's thread may return and free it at once */
+			/* The waiting thread may return at once, and the item lies on its stack. */
 			u32_store_release(&works->state, WORK_DONE); /* [work] */
 			if (sleeps)
 				futex_wake(&works->state, 1);
@@ -556,9 +557,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 /*
  * Copies as much of the WAL into the database as it can, while other threads and processes go on
- * writing. `seen` is the number of bytes in use in the WAL. If nearly all are copied, the next
+ * writing. `seen` is how many bytes of the WAL are in use. If nearly all are copied, the next
  * writer is told to overwrite the WAL from its beginning in two cases: the WAL is long, or another
- * program has cut off the zeros behind the WAL. These reserve disk space, and are then appended
+ * program has cut off the zeros that reserve disk space at its end. The zeros are then appended
  * again.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
@@ -573,8 +574,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	lock_give(&store->keeper.lock);
 	/*
 	 * SQLite stores in `log` how many frames (pages) the WAL has. If another process is
-	 * checkpointing or the disk is full, `log` stays -1. Then all `seen` bytes are counted as
-	 * copied, although they may not be, so that the next try waits until more is written.
+	 * checkpointing or the disk is full, `log` stays -1. Then `bytes` stays `seen`, as if all
+	 * bytes had been copied, so that the next checkpoint waits until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
