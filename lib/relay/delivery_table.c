@@ -79,7 +79,7 @@ static bool is_ours(const struct reply *entry)
  * added the entry after the read was sent, the lease can have begun when the entry was added, and
  * the entry's id contains that time. If the entry is older, the result is when the read was sent.
  * The result is also when the read was sent if the time in the id lies in the future, because then
- * Redis's clock was set.
+ * Redis's clock was changed.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {

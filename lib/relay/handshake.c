@@ -227,9 +227,9 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 /*
  * Asks one Sentinel after the other for the master, and connects to that master. A Sentinel whose
  * configuration is older than one already seen is not believed, because it may be cut off together
- * with an old master. If a master refuses the user, or its version or mode is not supported, this
- * error is returned at once. Otherwise, if no Sentinel leads to a connection, the error of the last
- * attempt is returned.
+ * with an old master. If a master refuses the user, or has an unsupported version or mode (single
+ * server or cluster), this error is returned at once. Otherwise, if no Sentinel leads to a
+ * connection, the error of the last attempt is returned.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -314,7 +314,7 @@ static bool is_same_server(const struct address *a, const struct address *b)
 /*
  * Asks one node of the list after the other which node is the master of the queue's slot, and
  * connects to that master. If the connect fails, the next node is asked, but the same master is not
- * tried twice in a row. If a master refuses the user, or its version or mode is not supported, this
+ * tried twice in a row. If a master refuses the user, or has an unsupported version or mode, this
  * error is returned at once. If all nodes fail, the error of the last connect is returned. If there
  * was no connect, the error of the last node is returned.
  */

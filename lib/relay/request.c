@@ -451,8 +451,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 		/*
 		 * Redis has refused the request because the deadline had passed on Redis's clock.
 		 * Convert the deadline again, with Redis's time in this reply. If the deadline is
-		 * now in the future, Redis's clock was set. Then return false, so that the request
-		 * is sent again with the new deadline.
+		 * now in the future, Redis's clock was changed. Then return false, so that the
+		 * request is sent again with the new deadline.
 		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -108,8 +108,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll the queue. It first subscribes to wake-up messages and waits
- * for the confirmation, so that it misses no message after the poll. If it cannot connect to
+ * Returns whether the relay may poll the queue. The relay first subscribes to wake-up messages and
+ * waits for the confirmation, so that it misses no message after the poll. If it cannot connect to
  * subscribe, it polls without wake-up messages.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
