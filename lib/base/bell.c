@@ -144,10 +144,10 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store `cleared`, the number of writes that had ended, only after the eventfd was read. If
-	 * this thread is stopped in between, another thread finds the old number and reads the
-	 * eventfd again. The mask drops the count of writes in progress, because these may come
-	 * after the read.
+	 * Set `cleared` to the number of writes that had ended before the eventfd was read. Set it
+	 * after the read: if this thread is stopped in between, another thread finds the old number
+	 * and reads the eventfd again. The mask drops the count of writes that were in progress,
+	 * because such a write may come after the read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

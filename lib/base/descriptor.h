@@ -28,8 +28,9 @@ struct descriptors_low {
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
 /*
- * Closes the descriptors that are recorded in `low`. They were kept open so that `fd`, which was
- * opened after them, got a number above 2. Returns `fd`, or -errno if `fd` is -1.
+ * Closes those of the descriptors 0, 1 and 2 that are recorded in `low`. They were kept open so
+ * that the next descriptor, `fd`, got a higher number. Returns `fd`, or -errno if `fd` is -1
+ * because the call that should open it has failed.
  */
 int descriptors_release(const struct descriptors_low *low, int fd);
 

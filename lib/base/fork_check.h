@@ -50,8 +50,8 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 }
 
 /*
- * Makes a forked child the opener: from now on its calls succeed, and only its own children are
- * told -EOWNERDEAD.
+ * Lets a forked child use its copy of the parent's object (a loop, for example). From now on calls
+ * in the child succeed, and only the child's own children are told -EOWNERDEAD.
  */
 void fork_check_renew(struct fork_check *fork_check);
 

@@ -163,7 +163,10 @@ bool change_ends_delivery(const struct request *request, int result)
 	       (result == 0 || result == -ENOENT || result == -ESTALE);
 }
 
-/* Frees a task that was taken, with its data. Returns false if no caller holds this delivery. */
+/*
+ * Frees the taken task that `delivery` and `id` identify, with its data. Returns false if no caller
+ * holds such a task.
+ */
 static bool let_go(struct timerhub_relay *relay, const char *delivery, const char *id)
 {
 	bool known;

@@ -19,8 +19,8 @@ int cluster_map_find(const struct reply *reply, const struct address *asked,
                      struct address *server);
 
 /*
- * Writes all masters and replicas in the reply to CLUSTER SLOTS as a list "host:port+host:port", as
- * far as there is room.
+ * Reads all masters and replicas from a reply to CLUSTER SLOTS, and stores them in `nodes` as a
+ * list "host:port+host:port". Nodes for which there is no room are left out.
  */
 void cluster_map_list(const struct reply *reply, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES]);

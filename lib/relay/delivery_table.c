@@ -75,11 +75,11 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns the earliest local time at which the lease of a stream entry can have begun. If the entry
- * was added while the read was blocked, its lease began at that time, which is part of the entry's
- * id. If the entry was in the stream already, its lease began after the read was sent, so the
- * result is when the read was sent. The result is the same if the time in the id lies in the
- * future, because then Redis's clock was set.
+ * Returns the earliest local time at which the lease of a stream entry can have begun. If Redis
+ * added the entry after the read was sent, the lease can have begun when the entry was added, and
+ * the entry's id contains that time. If the entry is older, the result is when the read was sent.
+ * The result is also when the read was sent if the time in the id lies in the future, because then
+ * Redis's clock was changed.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {

@@ -26,9 +26,9 @@ struct delivery {
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
 	uint32_t shard;    /* index of the server that sent the delivery */
 	/*
-	 * The thread that takes this delivery has released the relay's lock to ask Redis whether
-	 * the lease still holds. Until it has the answer, deliveries_drop() must not free the
-	 * delivery.
+	 * True while the thread that takes this delivery asks Redis whether its lease still holds,
+	 * that is, whether no other worker may get the task. The thread has released the relay's
+	 * lock, so deliveries_drop() must not free the delivery.
 	 */
 	bool confirming;
 	uint64_t due_us;
@@ -103,8 +103,8 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Of a server's deliveries that no caller has taken, removes the last one and returns it, or NULL
- * if there is none. The caller of this function frees it.
+ * Removes and returns the last delivery of server `shard` that no caller has taken, or returns NULL
+ * if there is none. The caller must free the delivery.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 

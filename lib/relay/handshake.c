@@ -227,8 +227,9 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 /*
  * Asks one Sentinel after the other for the master, and connects to that master. A Sentinel whose
  * configuration is older than one already seen is not believed, because it may be cut off together
- * with an old master. If a master refuses the user or is of a wrong kind, this error is returned at
- * once. Otherwise, if no Sentinel leads to a connection, the error of the last attempt is returned.
+ * with an old master. If a master refuses the user, or has an unsupported version or mode (single
+ * server or cluster), this error is returned at once. Otherwise, if no Sentinel leads to a
+ * connection, the error of the last attempt is returned.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -313,9 +314,9 @@ static bool is_same_server(const struct address *a, const struct address *b)
 /*
  * Asks one node of the list after the other which node is the master of the queue's slot, and
  * connects to that master. If the connect fails, the next node is asked, but the same master is not
- * tried twice in a row. If a master refuses the user or is of a wrong kind, this error is returned
- * at once. If all nodes fail, the result is the error of the last connect, or that of the last node
- * if no node has named a master.
+ * tried twice in a row. If a master refuses the user, or has an unsupported version or mode, this
+ * error is returned at once. If all nodes fail, the error of the last connect is returned. If there
+ * was no connect, the error of the last node is returned.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, uint64_t timeout_ns)
@@ -454,14 +455,11 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Each function is loaded under a plain name (timerhub_put) and under one with the version
-	 * (timerhub4_put). If the server has functions of version 3 under the plain names, replace
-	 * them only if `replaces` is set, because clients of version 3 call the plain names and
-	 * refuse any other version.
-	 *
-	 * Load the plain names first, because a client that finds the names with the version loads
-	 * nothing. In the other order, the plain names would stay missing if this client died in
-	 * between.
+	 * Each function gets a plain name (timerhub_put) and a name with the version
+	 * (timerhub4_put). Load the plain names first. A client that finds timerhub4_put loads
+	 * nothing, so if this client died after loading only timerhub4_put, timerhub_put would stay
+	 * missing. If the plain names are of version 3, replace them only if `replaces` is set,
+	 * because clients of version 3 call the plain names and refuse any other version.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

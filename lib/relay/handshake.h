@@ -51,9 +51,9 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Makes the server refuse all changes of this holder (a client) that carry a lower epoch, until
- * `until_us` on Redis's clock. So a change that the network still holds back from a lost connection
- * can do no harm.
+ * Makes the server refuse changes of client `holder` whose epoch is lower than `epoch`, until
+ * `until_us` on Redis's clock. A client raises its epoch when it loses a connection with unanswered
+ * changes. So these changes do nothing if they still arrive.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);

@@ -35,7 +35,7 @@ void link_init(struct link *link, uint64_t seed);
 /* Returns true if there is no connection and it is time for the next attempt. */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* Stores an open connection in the link, which then owns it. */
+/* Stores an open connection in `link`, until link_close() or link_lose() closes it. */
 void link_set(struct link *link, struct wire *wire);
 
 void link_close(struct link *link); /* Closes the connection of the link, if there is one. */

@@ -70,9 +70,9 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * While this poll was in flight, a wake-up message may have asked for the next one at
-	 * bell_ns. The earlier time counts, because Redis may have run this poll before the put
-	 * that sent the message.
+	 * While this poll was in flight, a wake-up message may have announced a new task and asked
+	 * for another poll at bell_ns. Use the earlier of the two times, because Redis may have run
+	 * this poll before the task was added.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -85,12 +85,11 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A message that asks for a poll at due_us usually goes to the first two relays (processes
-	 * that serve the queue). Each waits for the failover delay of its rank (0 for the first),
-	 * so that the second polls only if the first does not. If neither gets the message, or if a
-	 * poll is overdue, one message goes to all relays (is_common). Then failover delays would
-	 * only make tasks late. So each relay waits as many ms as its rank, to avoid that all poll
-	 * at once.
+	 * A message asks for a poll at due_us. It usually goes to the first two relays (processes
+	 * that serve the queue). The second relay adds a failover delay, so that it polls only if
+	 * the first does not. If neither gets the message, or if a poll is overdue, all relays get
+	 * the message (is_common). Because failover delays would then make tasks late, each relay
+	 * adds only its rank in ms, so that they do not all poll at once.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -46,10 +46,10 @@ void mailbox_wake(struct mailbox *mailbox);
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Takes the queued requests that must be sent now. While a command with puts has no reply, new puts
- * stay queued for up to the relay's hold_ns. They then share one command, which costs the server
- * less than half the time for each put. `put_sent_ns` is when the command without a reply was sent,
- * or 0 if there is none. Returns when to call this function again.
+ * Takes the queued requests that must be sent now. While a command that adds tasks (puts) is in
+ * flight, new puts stay queued for up to the relay's hold_ns. They then share one command, which
+ * costs the server less than half the time for each put. `put_sent_ns` is when the command in
+ * flight was sent, or 0 if there is none. Returns when to call this function again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

@@ -102,9 +102,9 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may still arrive. They carry a lower epoch, a
-	 * number that grows with each such loss. So make this server refuse them until fence_us,
-	 * when all their deadlines have passed.
+	 * Changes that were sent on a lost connection may still arrive. They carry a lower epoch,
+	 * because the loss has raised client->epoch. So make this server refuse lower epochs until
+	 * fence_us. By then the deadlines of those changes have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -252,9 +252,9 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether the replicas must confirm a result before the caller gets it. They must confirm a
- * success, but also -EEXIST, -EALREADY and -ENOENT, because these may be due to an earlier change
- * of this caller.
+ * Returns whether replicas must confirm a result before the caller gets it. They must confirm a
+ * success, because a failover could undo the change. They must also confirm -EEXIST, -EALREADY and
+ * -ENOENT, because these may be due to an earlier change that is not confirmed.
  */
 static bool is_result_of_fact(int result)
 {
@@ -367,9 +367,9 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Writes the requests into the connection's buffer, and sends nothing. shard_flush() sends the
- * buffer when the thread has gone through all its connections. If one of those has to connect
- * first, the requests are sent that much later.
+ * Writes the queued requests into the connection's buffer. shard_flush() sends the buffer when the
+ * thread has gone through all its connections. If the thread has to open another connection first,
+ * the requests wait until that is done.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {

@@ -26,8 +26,9 @@ struct pipeline {
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * The negative errno by which the server has refused requests for now, for example because
-	 * it is loading its data, or 0. Nothing more is sent on this connection then.
+	 * The negative errno with which the server refuses requests for now, for example because it
+	 * is loading its data. 0 if the server accepts requests. Unless it is 0, nothing more is
+	 * sent on this connection.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */

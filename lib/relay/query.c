@@ -33,7 +33,7 @@ static void copy_text(char *to, size_t size, const struct reply *from)
 
 /*
  * Stores the cursor of the reply, from which the next request to this server goes on. The cursor
- * contains a task's id, so it may hold any byte but 0.
+ * has no byte 0, so it can be stored as a string.
  */
 static void read_cursor(void *arg, const struct reply *reply)
 {

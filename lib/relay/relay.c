@@ -154,10 +154,10 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns whether an open that has waited for `passed_ns` can end, and stores its result. One
- * connected server is enough, because otherwise nobody could open a queue while one of its servers
- * is down. But wait a little for the others, so that a wrong list is noticed. Called with the
- * relay's lock held.
+ * Returns whether timerhub_relay_open(), which has waited for `passed_ns`, can return now, and
+ * stores its result. One connected server is enough, because otherwise nobody could open a queue
+ * while one of its servers is down. But wait a little for the other servers, because one of them
+ * may report that the list of servers is wrong. Called with the relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -371,7 +371,10 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		/* Every relay serves all servers, so take the largest number, not the sum. */
+		/*
+		 * Each server counts all processes that serve the queue, so take the largest
+		 * number, not the sum.
+		 */
 		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;

@@ -83,9 +83,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now: its timeout has ended, or the list of servers is wrong
- * (-EEXIST), so that waiting does not help. One that may have been carried out already (in_doubt)
- * waits for its timeout all the same.
+ * Returns whether to finish a request now, because its timeout has ended. If `why` is -EEXIST, the
+ * list of servers does not fit the queue, and waiting does not help. Then only a request that the
+ * server may have carried out (in_doubt) waits for its timeout.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -449,9 +449,10 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request because it came too late. If the deadline is still
-		 * ahead by the time in this reply, Redis's clock has been changed. Then return
-		 * false, so that the request is sent again with a deadline by the new clock.
+		 * Redis has refused the request because the deadline had passed on Redis's clock.
+		 * Convert the deadline again, with Redis's time in this reply. If the deadline is
+		 * now in the future, Redis's clock was changed. Then return false, so that the
+		 * request is sent again with the new deadline.
 		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -45,8 +45,8 @@ struct request {
 	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that say how a put or move is to be done, as the Redis function reads them. For a
-	 * REQUEST_EACH, the state of the tasks to list: "waiting", "taken" or "parked".
+	 * Letters that tell the Redis function how to do a put or move. A REQUEST_EACH, which lists
+	 * the tasks of one state, has the name of the state here: "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -55,9 +55,9 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The stream entry by which a task was delivered, in a request to finish, retry, park or
-	 * touch that task. In a REQUEST_RECOVER, which asks for a list of entries, the entry after
-	 * which the list begins.
+	 * The id of a stream entry. In a request about a taken task (done, retry, park or touch),
+	 * it is the entry that delivered the task. In a REQUEST_RECOVER, which lists entries, it is
+	 * the entry after which the list begins.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -103,8 +103,8 @@ struct requests {
 };
 
 /*
- * The state of the reads by which the server is asked for a task that is ready now, without waiting
- * for one. Protected by the relay's lock.
+ * The state of the requests that ask one server for a task that is ready now. The server answers
+ * them at once, even if it has no task. Protected by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -140,14 +140,13 @@ struct client {
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
 	 * By how much a change's deadline on the server is earlier than the end of the caller's
-	 * timeout. The server remembers a task's id for past_us, and a put that is repeated later
-	 * could add its task twice. So a timeout longer than past_us is cut to past_us. Otherwise
-	 * cut_ns is 0.
+	 * timeout, or 0. The server remembers a task's id for past_us, and a put that is repeated
+	 * later could add its task twice. So a timeout longer than past_us is cut to past_us.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The local time that corresponds to anchor_us on Redis's clock: the time at which the
-	 * request was sent whose reply said anchor_us.
+	 * The local time that corresponds to anchor_us on Redis's clock. Redis said anchor_us in a
+	 * reply, and anchor_ns is when the request for that reply was sent.
 	 */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
@@ -163,9 +162,8 @@ struct client {
 };
 
 /*
- * Returns when a reply with deliveries was asked for (sent_ns) and when it was read (now_ns), and
- * what else is needed to compute the age of each delivery. Called with the relay's lock held, which
- * protects lease_ns.
+ * Returns what is needed to compute the age of each delivery in a reply. The reply was asked for at
+ * sent_ns and read at now_ns. Called with the relay's lock held, which protects lease_ns.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
@@ -179,16 +177,16 @@ void request_finish(struct request *request);
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Moves the deadline of every REQUEST_READ in the list to `by_ns`, unless it is earlier, so that no
- * thread in timerhub_relay_take() waits longer for the answer.
+ * Sets the deadline of every REQUEST_READ in the list to `by_ns`, if the deadline is later than
+ * `by_ns`, so that no thread in timerhub_relay_take() waits longer for the answer.
  */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
  * Finishes each request whose timeout has ended. Its result is `why`, the error that keeps requests
- * from being sent. But the result is -ETIMEDOUT if `why` is 0, or if the request is in_doubt (the
- * server may have carried it out). If `why` is -EEXIST, the list of servers is wrong, and waiting
- * does not help. Then requests that are not in_doubt are finished before their timeouts.
+ * from being sent, or -ETIMEDOUT if `why` is 0. If `why` is -EEXIST, requests are finished at once,
+ * because the list of servers is wrong and waiting does not help. A request that the server may
+ * have carried out (in_doubt) always waits for its timeout, and its result is -ETIMEDOUT.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -217,8 +215,9 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 
 /*
  * Returns the result for the caller, given the code in the reply. If the request was sent twice, a
- * refusal may mean that the first sending has succeeded. Then the result is -ETIMEDOUT, or 0 for a
- * put whose id the library has made, because nobody else puts that id.
+ * refusal may mean that the first sending has succeeded, so the result is -ETIMEDOUT. If the
+ * library made the id of a put, nobody else puts that id. So if the server knows the id already,
+ * the first sending has succeeded, and the result is 0.
  */
 int request_result(const struct request *request, int result);
 

@@ -108,8 +108,9 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll the queue. It waits until its subscriptions are confirmed, so
- * that it misses no wake-up message; if it cannot connect for them, it polls without.
+ * Returns whether the relay may poll the queue. The relay first subscribes to wake-up messages and
+ * waits for the confirmation, so that it misses no message after the poll. If it cannot connect to
+ * subscribe, it polls without wake-up messages.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -147,7 +148,7 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 /*
  * Subscribes to wake-up messages, polls the queue, and checks by PINGs that the connection for the
  * messages works. Only the first two processes that serve the queue (ranks 0 and 1) send PINGs,
- * because only they get messages of their own.
+ * because most messages are sent only to these two.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -221,8 +222,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * Returns the negative errno by which a server has refused a poll: that of an error reply, or the
- * one with which the reply begins, or -EPROTO if there is neither.
+ * Returns the negative errno for a reply that refuses a poll. An error reply is converted to an
+ * errno. Any other reply should begin with the errno; if it does not, the result is -EPROTO.
  */
 static int refusal_of(const struct reply *reply)
 {

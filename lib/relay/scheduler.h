@@ -18,13 +18,16 @@ struct scheduler {
 	struct look_timing timing;
 	struct request look;
 	bool looking; /* a look is in flight */
-	/* How long to wait after a refused poll. It doubles with each refusal. */
+	/*
+	 * How long to wait after the server has refused a poll, or 0 if the last poll succeeded.
+	 * The wait doubles with each refusal.
+	 */
 	uint64_t look_pause_ns;
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;        /* a PING is unanswered */
 	/*
-	 * The errno by which the server refuses SUBSCRIBE, or PING if ping_refused is true; 0 if it
-	 * accepts them.
+	 * The negative errno for the server's refusal of SUBSCRIBE, or of PING if ping_refused is
+	 * true; 0 if neither command is refused.
 	 */
 	int bells_refused;
 	bool ping_refused;

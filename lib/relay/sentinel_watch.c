@@ -118,10 +118,10 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Counts one more answer of a Sentinel (a monitor that names the master) with a configuration
- * number, its epoch, below the highest one known. Returns true if more than half of the Sentinels
- * have given such answers, one after the other. Then these are not outdated: somebody has
- * configured the Sentinels anew.
+ * Counts one more answer of a Sentinel (a monitor that names the master) whose configuration
+ * number, the epoch, is below the highest one known. Returns true if more than half of the
+ * Sentinels have given such answers, with no higher epoch in between. Then the lower epoch is not
+ * outdated: somebody has configured the Sentinels anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {

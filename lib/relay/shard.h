@@ -41,7 +41,8 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
                 uint64_t seed);
 
 /*
- * Closes the connections and the sleeper of a shard whose thread has ended, or was never started.
+ * Closes a shard's connections, and the descriptors on which its thread slept. That thread has
+ * ended, or was never started.
  */
 void shard_fini(struct shard *shard);
 
@@ -63,7 +64,10 @@ void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns);
  */
 void shard_lose_takers(struct shard *shard, int why, uint64_t now_ns);
 
-/* Closes those connections for tasks and for wake-up messages whose reply is overdue. */
+/*
+ * Closes the connection that reads tasks and the one for wake-up messages, each only if its next
+ * reply is overdue.
+ */
 void shard_lose_overdue(struct shard *shard, uint64_t now_ns);
 
 /* Sends what is buffered on all connections. Returns false if one of them was lost. */

@@ -152,8 +152,8 @@ static uint64_t pass(struct shard *shard)
 
 /*
  * Gives back to Redis the tasks that were read and that no caller has taken, and returns the number
- * of commands. The last one goes first, so that Redis can make each one the next to be delivered.
- * Called with the relay's lock held.
+ * of commands. Begins with the task that was read last, because a task keeps its place in the
+ * stream only if those behind it are undelivered. Called with the relay's lock held.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {

@@ -62,10 +62,11 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 }
 
 /*
- * Hands a task that was read in advance to the caller. If its lease may be over, Redis is asked
- * first. Returns 1, or 0 if there is no task, or a negative errno if Redis has not answered. In
- * that case no other task is tried, because the question may have taken the caller's whole timeout.
- * The relay's lock is held by the caller, and released while Redis is asked.
+ * Hands a task that was read in advance to the caller. If the task's lease may be over, Redis is
+ * asked first whether the task may still be handed out. Returns 1, or 0 if there is no task. If
+ * asking Redis fails, returns a negative errno and tries no other task, because the caller's whole
+ * timeout may have passed. The relay's lock is held by the caller, and released while Redis is
+ * asked.
  */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -111,8 +112,9 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 }
 
 /*
- * Waits once, until a task was read or the time is over. The relay's lock is held by the caller,
- * and released while it waits.
+ * Waits until a task was read, at most until `until_ns`, which is `left_ns` from now. The caller
+ * must then check for a task, because another thread may have taken it. The relay's lock is held by
+ * the caller, and released during the wait.
  */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
@@ -240,12 +242,11 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task for a program that polls the relay's descriptor. If no task was read in advance, the
- * relay asks all servers at once and waits briefly for their answers. The descriptor stays readable
- * until a take finds no task, so a loop that takes once for each poll misses nothing. After a take
- * that returns a task, the relay reads none in advance, because that task would wait until the loop
- * has handled the previous one. Called with the relay's lock held, which is released during the
- * wait.
+ * Takes a task for a program that polls timerhub_relay_fd(). If no task was read in advance, asks
+ * all servers at once and waits briefly for their answers. The descriptor stays readable until a
+ * take finds no task, so a program that takes one task per poll misses nothing. After a take that
+ * returns a task, the next task is not read in advance, because it would wait until the program has
+ * handled the first one. Called with the relay's lock held, which is released during the wait.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -317,8 +318,9 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * Read one task in advance now, because the caller's event loop may wait for the descriptor
-	 * before it calls timerhub_relay_take() for the first time.
+	 * On the first call of this function, let the library read one task in advance. The
+	 * caller's event loop may poll ready_fd before it takes a task, and the library makes
+	 * ready_fd readable when it has read one.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
