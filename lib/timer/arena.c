@@ -332,8 +332,8 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
  * Tells whether a stack has so many free slots that another CPU may take some. The link in the top
  * slot says how many slots are below. Before the link is read, another thread may take the top slot
  * and overwrite it. So the top is loaded again after the link. If it has changed, the result is
- * true, because a wrong true does no harm, but a wrong false could let memory grow. The link is
- * loaded with acquire order, so that the second load of the top comes after it.
+ * true, because a wrong true does no harm, but a wrong false could let memory grow. The acquire
+ * load of the link comes before this second load.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -519,9 +519,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
  * has new slots.
  *
  * The best shard is the one right after `last`, if all its slots are new. Otherwise it is the
- * middle of the longest row of such shards, because CPUs beside the row get there last. Without
- * such a row, any shard with new slots will do, and CPUs with different homes prefer different
- * shards.
+ * middle of the longest row of such shards, because CPUs beside the row get there last. Otherwise
+ * any shard with new slots will do. CPUs with different homes then prefer different ones.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
