@@ -38,8 +38,7 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
  * `before_ns`, plus the time since the last reading. The caller has found that `sum_ns` is
  * UINT64_MAX or less than `before_ns`.
  * - If `before_ns` is UINT64_MAX, the timeout is stopped, and stays stopped.
- * - If the clock was set back (`is_back`), the added time is negative, and `sum_ns` is the
- *   deadline.
+ * - If the clock was set back (`is_back`), the added time is negative, and the result is `sum_ns`.
  * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)

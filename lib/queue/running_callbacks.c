@@ -172,8 +172,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: the thread that delivered the event has raised `end` above the index
-	 * of its cell before, and the caller has seen that delivery.
+	 * Relaxed is enough: a thread raises `end` above the index of its own cell before it
+	 * delivers an event, and the caller has seen the delivery.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

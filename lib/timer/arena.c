@@ -242,7 +242,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
  *
  * If another thread takes the slot and overwrites its link after the link was read here, the CAS
  * fails. The CAS need not release, because it publishes nothing itself. A thread that loads the new
- * top still sees what shard_push() has released, because a CAS continues a release sequence.
+ * top still sees what shard_push() has released, because a CAS continues the release sequence.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -331,9 +331,9 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 /*
  * Tells whether a stack has so many free slots that another CPU may take some. The link in the top
  * slot says how many slots are below. Before the link is read, another thread may take the top slot
- * and overwrite it. So the top is loaded again after the link. If it has changed, the result is
- * true, because a wrong true does no harm, but a wrong false could let memory grow. The acquire
- * load of the link comes before this second load.
+ * and overwrite the link. So the top is loaded again after the link. If it has changed, the result
+ * is true, because a wrong true does no harm, but a wrong false could let memory grow. The link is
+ * loaded with acquire order, so the second load comes after it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
