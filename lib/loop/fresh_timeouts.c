@@ -22,9 +22,9 @@
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * A loop whose time the program gives (is_exact) must not come here. Its array `fresh` is
-	 * always empty, but its fresh_count is at least TIMERHUB_LOOP_FRESH_MAX, so that the array
-	 * looks full and no timeout is put into it.
+	 * A loop whose time the program gives (is_exact) never comes here, because it keeps no
+	 * timeout in `fresh`: its fresh_count is at least TIMERHUB_LOOP_FRESH_MAX from the start,
+	 * so the array looks full.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -34,11 +34,11 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's deadline after the time since the last reading of the clock was added to it.
- * The caller has found that the sum, `sum_ns`, is UINT64_MAX or less than the old deadline,
- * `before_ns`.
+ * Returns a timeout's deadline, corrected at a reading of the clock. `sum_ns` is the old deadline,
+ * `before_ns`, plus the time since the last reading. The caller has found that `sum_ns` is
+ * UINT64_MAX or less than `before_ns`.
  * - If `before_ns` is UINT64_MAX, the timeout is stopped, and stays stopped.
- * - If the clock was set back (`is_back`), the added time is negative, so the sum is right.
+ * - If the clock was set back (`is_back`), the added time is negative, and the result is `sum_ns`.
  * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)

@@ -25,8 +25,8 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. From now on delays count from that time, and the
- * deadlines of timeouts that were set since the last reading are corrected.
+ * Tells the loop that its clock shows `now_ns`. From now on delays count from that time. Timeouts
+ * whose delay was counted from the last reading of the clock are moved by the time since then.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {

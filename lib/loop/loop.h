@@ -109,7 +109,7 @@ int loop_renew_board(struct timerhub_loop *loop);
 void loop_show(const struct timerhub_loop *loop);
 
 /*
- * Stores on the counter board when the program must call timerhub_loop_turn() next. If that is now,
+ * Stores for timerhub-top(1) when the program must call timerhub_loop_turn() next. If that is now,
  * stores the time at which the loop last read its clock.
  */
 void loop_show_due(const struct timerhub_loop *loop);

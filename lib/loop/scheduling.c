@@ -48,10 +48,10 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Checks a schedule entry that schedule_doubt() has found. If the entry would wake the loop for
- * nothing, as place_is_stale() says, the entry is moved to a later time, or removed if its timeout
- * is not set. The result is then false. Any other entry, and one that is already due, stays as it
- * is, and the result is true.
+ * Checks one of the first schedule entries before the loop blocks. If the entry is not due yet and
+ * would wake the loop for nothing (see place_is_stale()), moves it to a later time, or removes it
+ * if its timeout is not set, and returns false. Otherwise leaves the entry as it is and returns
+ * true.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -96,8 +96,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 	} while (count > 0);
 	/*
 	 * loop_rest() checks the schedule entry loop->first before each wait, because an entry for
-	 * an exact deadline is moved or removed if its timeout was moved. An entry for a rounded
-	 * deadline is never moved for that reason, so it need not be checked: forget it.
+	 * an exact deadline is corrected if its timeout was set anew or stopped. An entry for a
+	 * rounded deadline is never corrected before it comes up, so loop->first need not name it.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

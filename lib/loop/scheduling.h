@@ -23,8 +23,8 @@ void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, 
 
 /*
  * Schedules a timeout again. Its last schedule entry was for `at_ns`, but its deadline is later:
- * `rest_ns` from now. For the new entry the deadline is usually rounded down to a multiple of the
- * same power of two as for the last entry, so that one wake-up serves many timeouts.
+ * `rest_ns` from now. The new entry is usually for the deadline rounded down to a multiple of 2^n
+ * ns, with the n of the last entry, so that one wake-up serves many timeouts.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -61,7 +61,10 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	}
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
-	/* A timeout that a callback has set in this turn is scheduled at the end of the turn. */
+	/*
+	 * A stopped timeout needs no entry. A timeout that a callback has just set is scheduled
+	 * before timerhub_loop_turn() returns.
+	 */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {

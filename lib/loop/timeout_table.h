@@ -22,11 +22,11 @@
  */
 struct place {
 	/*
-	 * The address of the timeout that has this place, an element of the table. Bit 0 of the
-	 * address is 0. If the place is free, bit 0 is 1, and the other bits mean:
-	 * - Bit 1: the place is in the list of places that fresh_file() will schedule.
-	 * - Bits 2 to 7: n, if the place's schedule entry was rounded down to a multiple of 2^n ns.
-	 * - The upper half: the index of the next free place, or SLOT_NONE.
+	 * The address of the timeout to which this element of the table belongs. Bit 0 of the
+	 * address is 0. If the element is free, bit 0 is 1, and the other bits mean:
+	 * - Bit 1: the element is in the list from which fresh_file() schedules timeouts.
+	 * - Bits 2 to 7: n, if its schedule entry was rounded down to a multiple of 2^n ns.
+	 * - The upper half: the index of the next free element, or SLOT_NONE.
 	 */
 	uint64_t holder;
 	union {
@@ -93,9 +93,9 @@ void places_close(struct places *places);
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Frees a timeout's place, an element of the table. The place stays in the schedule for the next
- * timeout that gets the place. If it is in the list of places that fresh_file() will schedule, it
- * stays there too.
+ * Frees the element of the table that belongs to a timeout. The element keeps its schedule entry,
+ * which the next timeout that gets the element takes over. If the element is in the list from which
+ * fresh_file() schedules timeouts, it stays in that list.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

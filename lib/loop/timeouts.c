@@ -99,8 +99,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay in a loop whose time the program gives, because the loop or its hub is
- * manual. The time is read in each call, because that costs next to nothing. So the deadline is
+ * Sets a timeout by a delay if the program gives the loop's time, because the loop or its hub is
+ * manual. To read such a time costs next to nothing. So each call reads it, and the deadline is
  * exact at once, and needs no correction later.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,

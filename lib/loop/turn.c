@@ -50,8 +50,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches what the turn will need for the next schedule entries. The table entry of a timeout is
- * prefetched earlier than the timeout, because it has the address of the timeout.
+ * Prefetches the timeouts of the next schedule entries, and their elements of the loop's table. An
+ * element has the address of its timeout, so it is prefetched earlier than the timeout.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -83,8 +83,8 @@ static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop
 }
 
 /*
- * Calls a callback. If the loop is observable (`watched`), it also shows on the counter board that
- * the callback is running, and reads the clock afterwards, to see how long it took.
+ * Calls a callback. If the loop is observable (`watched`), it also shows other processes that the
+ * callback is running, and reads the clock afterwards, to see how long the callback took.
  */
 static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
                                                             timerhub_timeout_fn *fn,

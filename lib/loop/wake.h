@@ -21,8 +21,8 @@ struct wake {
 };
 
 /*
- * Opens what wakes a loop. If the loop has a hub, that is a queue of the hub and a timer on it. If
- * it has none, nothing is opened yet. Returns 0 or a negative errno.
+ * Opens the queue and the timer that wake a loop with a hub. Without a hub nothing is opened yet:
+ * wake_fd() creates the timerfd that wakes the loop. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
 /*
@@ -86,8 +86,8 @@ static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64
 }
 
 /*
- * Makes sure that the descriptor becomes readable at `next_ns`. Returns the result of
- * wake_set_anew(), or 0 if nothing had to be done.
+ * Makes sure that the descriptor that wakes the loop becomes readable at `next_ns`. Returns the
+ * result of wake_set_anew(), or 0 if nothing had to be done.
  */
 static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -52,8 +52,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that gets the new ticket
-	 * also sees the event, or the close of the queue, for which waiters are woken.
+	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that loads the new number
+	 * also sees why waiters are woken, an event or the close of the queue.
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);

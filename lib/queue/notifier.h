@@ -36,9 +36,9 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its ticket, the futex word on which timerhub_wait() blocks, may have a number
- * that an earlier queue has left there. The ticket is made odd and stays odd, because each wake
- * adds 2 to it. So it is 0 only in a forked child, which finds zeroed memory and must not wait.
+ * Sets up a notifier. Its ticket, the futex word on which timerhub_wait() blocks, keeps the number
+ * that an earlier queue has left there, but is made odd. Each wake adds 2, so the ticket stays odd.
+ * A forked child finds zeroed memory, so there the ticket is 0, and nobody may wait.
  */
 void notifier_begin(struct notifier *notifier);
 
@@ -66,7 +66,7 @@ static inline bool notifier_is_idle(const struct notifier *notifier)
 
 /*
  * Writes to the eventfd again although it may be readable, for a consumer that leaves events in the
- * queue. Programs that poll edge-triggered are only told about such a new edge.
+ * queue. A program that polls edge-triggered learns of these events only by a new write.
  */
 void notifier_signal_again(struct notifier *notifier);
 

@@ -65,10 +65,10 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * Until the tail is stored below, the new head is greater than the tail. A consumer that
-	 * loads both then takes nothing, which is right, because the outbox is empty. Relaxed is
-	 * enough: the owner has loaded the head with acquire order, and the CAS fails if the head
-	 * has changed since.
+	 * Between this CAS and the store of the tail below, the head is greater than the tail.
+	 * Consumers take handles only while the head is less than the tail, so they take nothing.
+	 * Relaxed is enough: the owner has loaded the head with acquire order, and the CAS fails if
+	 * the head has changed since.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -126,9 +126,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Both accesses may be relaxed. The owner is about to store a newer handle of this timer,
-	 * and publishes it by a seq_cst store of the tail. So a consumer that sees the newer handle
-	 * also sees the 0 that is stored here.
+	 * Relaxed is enough for the load and the store. The owner is about to put a newer handle of
+	 * this timer, and publishes it by a seq_cst store of the tail. So a consumer that sees the
+	 * newer handle also finds 0 in this cell.
 	 */
 	if (u64_load_relaxed(cell) == handle)
 		u64_store_relaxed(cell, 0);
@@ -138,10 +138,10 @@ void outbox_publish(struct outbox *outbox)
 {
 	/*
 	 * The store is seq_cst, because the load of `signalled` in notifier_signal() must not run
-	 * before it: see the head of notifier.c. [outbox] pairs with outbox_take_before(): a
-	 * consumer that loads this tail may read the cells before it.
+	 * before this store: see the head of notifier.c. A consumer that loads the new tail may
+	 * read the cells before that position.
 	 */
-	u64_store_seq_cst(&outbox->tail, outbox->put);
+	u64_store_seq_cst(&outbox->tail, outbox->put); /* [outbox] */
 }
 
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
@@ -155,18 +155,20 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * The CAS takes all handles away from the consumers. A consumer that loads the new head
-	 * also sees TAIL_COMPACTING, so it knows that the outbox only looks empty.
-	 * [outbox-compacting] pairs with outbox_exhausted(), which sees TAIL_COMPACTING.
-	 * [outbox-room] pairs with outbox_take_before(): the owner may fill copied cells again.
+	 * The CAS moves the head to the tail's position, so consumers find no handle. A consumer
+	 * that loads the new head also sees TAIL_COMPACTING, and knows that handles will come back.
+	 * Consumers have copied the cells before the old head, so the owner may fill them.
+	 * [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
+	 * outbox_take_before().
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * A handle that is kept moves to a later position. No handle is overwritten before it is
-	 * read, because the new position's cell is one that was read already or is free.
+	 * outbox_put() puts a kept handle at the position `end` or later. The cells form a ring, so
+	 * the cell there is free, or this loop has read it already. No unread handle is
+	 * overwritten.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -231,14 +233,14 @@ bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
 	 * [outbox-compacting] pairs with the CAS in outbox_compact(): a thread that loads the head
-	 * which this CAS has stored sees TAIL_COMPACTING when it loads the tail below.
+	 * which the CAS there has stored also finds TAIL_COMPACTING in the tail below.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * TAIL_COMPACTING, the tail's highest bit, makes the tail greater than any head. To compact
-	 * the outbox, the owner sets this bit before it moves the head. Relaxed is enough: if this
-	 * thread has loaded the moved head above, it sees the bit.
+	 * While the owner compacts the outbox, the tail's highest bit, TAIL_COMPACTING, is set. The
+	 * tail is then greater than any head, so the result is false. Relaxed is enough: the owner
+	 * sets the bit before it moves the head, which was loaded with acquire order above.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

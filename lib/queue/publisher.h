@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Notes that the owner has handled one more timer. If it has handled many since the first
- * unpublished event, the events of all queues are published, so that none waits longer.
+ * Counts a timer that the owner thread has handled. If it has handled many since the first
+ * unpublished event, the events of all queues are published, so that no event waits long.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

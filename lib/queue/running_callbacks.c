@@ -172,8 +172,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: the caller has seen the CAS that delivered the event, and `end` was
-	 * raised before that.
+	 * Relaxed is enough: a thread raises `end` above the index of its own cell before it
+	 * delivers an event, and the caller has seen the delivery.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

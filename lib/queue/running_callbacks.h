@@ -54,8 +54,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	uint64_t none = 0;
 
 	/*
-	 * The relaxed load only avoids a CAS that would fail. After the CAS, the thread that had
-	 * the cell before writes it no more: [callback-cell] pairs with callback_free().
+	 * The relaxed load only avoids a CAS that would fail. After the CAS, the last thread that
+	 * had *callback writes to it no more: [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
@@ -70,8 +70,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 }
 
 /*
- * Does the rest of callbacks_enter() if the cell that it tries first belongs to another thread:
- * searches all cells, and waits until one is free.
+ * Does the rest of callbacks_enter() if the first struct callback that it tries belongs to another
+ * thread: searches all of them, and waits until one is free.
  */
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 

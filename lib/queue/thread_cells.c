@@ -37,10 +37,9 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 }
 
 /*
- * Takes a cell, a record of what one thread is doing, for the calling thread. Threads are told
- * apart by the ids of their CPU clocks: the calling thread's is `clock`, and `before` is that of
- * the ended thread which had the cell, or 0 if the cell is unused. Returns false if another thread
- * has taken the cell meanwhile.
+ * Takes a cell, a record of what one thread is doing, for the calling thread, whose CPU clock has
+ * the id `clock`. `before` is the clock id of the ended thread that had the cell, or 0 if the cell
+ * is unused. Returns false if another thread has taken the cell meanwhile.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
@@ -70,8 +69,8 @@ static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, 
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
 	/*
-	 * Relaxed is enough: a thread that misses the time of another thread's search only searches
-	 * in vain.
+	 * Relaxed is enough: if the loaded time is out of date, the thread only repeats another
+	 * thread's vain search for the cell of an ended thread.
 	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;

@@ -240,10 +240,9 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 /*
  * Takes the top slot of a shard's stack of free slots. Returns SLOT_NONE if the stack is empty.
  *
- * Another thread may take the slot and overwrite its link after the link was read here; then the
- * CAS fails. The CAS need not release, because it publishes nothing. What earlier puts have
- * released can still be acquired through the new top, because a CAS continues their release
- * sequences.
+ * If another thread takes the slot and overwrites its link after the link was read here, the CAS
+ * fails. The CAS need not release, because it publishes nothing itself. A thread that loads the new
+ * top still sees what shard_push() has released, because a CAS continues the release sequence.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -331,10 +330,10 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 
 /*
  * Tells whether a stack has so many free slots that another CPU may take some. The link in the top
- * slot says how many slots are below. If another thread takes the top slot meanwhile, the link can
- * be any number. So the top is loaded a second time, and if it has changed, the function returns
- * true: a wrong true does no harm, but a wrong false could let memory grow. The acquire load of the
- * link keeps the second load of the top behind it.
+ * slot says how many slots are below. Before the link is read, another thread may take the top slot
+ * and overwrite the link. So the top is loaded again after the link. If it has changed, the result
+ * is true, because a wrong true does no harm, but a wrong false could let memory grow. The link is
+ * loaded with acquire order, so the second load comes after it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -519,9 +518,9 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
  * `last` has none left. `home` is the CPU's own shard. Returns ARENA_SHARDS_MAX if no other shard
  * has new slots.
  *
- * The best shard is the one right after `last`, if all its slots are new. Second best is the middle
- * of the longest row of such shards, because other CPUs are far from there. Otherwise any shard
- * with new slots will do, and CPUs with different homes prefer different shards.
+ * The best shard is the one right after `last`, if all its slots are new. Otherwise it is the
+ * middle of the longest row of such shards, because CPUs beside the row get there last. Otherwise
+ * any shard with new slots will do. CPUs with different homes then prefer different ones.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -548,12 +547,12 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 }
 
 /*
- * Takes a slot that was never used: from the home shard while that has any, then from one other
- * shard until that is used up too, and so on. Returns SLOT_NONE if it has found none.
+ * Takes a slot that was never used. A CPU uses up its own shard, `home`, first, then one other
+ * shard, and so on. Returns SLOT_NONE if it has found none.
  *
- * CPUs rarely share memory, because each uses up one shard before it goes on to the next. Separate
- * cache lines would not be enough, because a CPU also prefetches neighbouring lines. If two threads
- * re-armed timers in alternate lines, each re-arm would take 1.1 times as long.
+ * So different CPUs rarely use neighbouring memory. It would not be enough that they use different
+ * cache lines, because a CPU also prefetches neighbouring lines: if two threads re-armed timers in
+ * alternate lines, each re-arm would take 1.1 times as long.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
@@ -576,9 +575,9 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no other shard has slots that no timer ever had, arena_next_shard() returns
-		 * ARENA_SHARDS_MAX. `next` is then greater than arena->shard_mask. That ends the
-		 * `for` loop around this line, and later calls do not enter the loop.
+		 * If no other shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX.
+		 * Then `next` is greater than arena->shard_mask, so the `for` loop ends, and later
+		 * calls skip it.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -647,8 +646,8 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 }
 
 /*
- * Takes a slot when the home shard's stack is empty. It is not inlined, because arena_take() would
- * otherwise have to save registers for it in the frequent case as well.
+ * Takes a slot when arena_take() has found no free slot on its CPU's own stack, which is rare. It
+ * is not inlined, because otherwise arena_take() would save registers in each call.
  */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
@@ -807,9 +806,9 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * The top word has only TAKES_BITS bits for the number of takes. `laps` counts how
-		 * often these bits have overflowed. Relaxed is enough, because the sum need not be
-		 * exact while other threads take slots.
+		 * The word shard->top has only TAKES_BITS bits for the number of takes. `laps`
+		 * counts how often these bits have overflowed. Relaxed is enough, because the sum
+		 * need not be exact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

@@ -211,9 +211,9 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 }
 
 /*
- * Returns when a periodic timer expires next after `now_ns`. `deadline_ns` is one of its periods
- * that is due already, and the interval is not 0. If the next period would be later than the latest
- * possible deadline, the result is TIMER_NEVER_NS.
+ * Returns the first deadline of a periodic timer after `now_ns`. `deadline_ns` is one of its
+ * deadlines, and not later than `now_ns`. The interval is not 0. If the result would be later than
+ * the latest possible deadline, it is TIMER_NEVER_NS.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -263,10 +263,10 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * `last` is the latest time allowed. Clear as many low bits of `last` as possible without
-	 * going below the deadline. The highest bit in which `last` and deadline - 1 differ is a 1
-	 * in `last`, because `last` is greater. This bit has to stay, and all bits below it can be
-	 * cleared.
+	 * Clear as many low bits of `last`, the latest time allowed, as possible without going
+	 * below the deadline. To stay greater than deadline - 1, `last` must keep the highest bit
+	 * in which the two differ, and all bits above. In binary, for example, 10011 (deadline - 1)
+	 * and 10110 (`last`) give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -36,9 +36,9 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Sets STATE_CLAIMED: the owner, the thread that expires timers, must read this timer, because the
- * owner may have scheduled it too late. A thread that stores the flag in a timer must push the
- * timer's slot into the owner's inbox afterwards.
+ * Sets STATE_CLAIMED, which says that the owner, the thread that expires timers, may have scheduled
+ * this timer too late, and must read its deadline. A thread that stores the flag must then push the
+ * timer's slot into the owner's inbox.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -64,9 +64,9 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. The slot's last timer may have left
- * an entry in the schedule. If that entry is no later than the new deadline, the new timer takes it
- * over. Otherwise STATE_CLAIMED is set, and the owner has to be told.
+ * Returns the deadline and state of a new timer in a free slot. If the owner's schedule still has
+ * an early enough entry of the slot's last timer, the new timer uses that entry. Otherwise
+ * STATE_CLAIMED is set, and the owner must be told to read the slot.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -151,10 +151,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's slot
- * stays in the schedule of the owner thread, so that a cancel need not tell the owner. The deadline
- * then says by when the owner will look at the slot. A new timer in the slot that is due before
- * that time must tell the owner.
+ * Returns the deadline and state that a cancelled timer leaves in its slot. If the timer was armed,
+ * its entry stays in the owner thread's schedule, so that a cancel need not tell the owner. The
+ * deadline then says when the owner will read the slot at the latest. A thread that arms a timer in
+ * the slot for an earlier time must tell the owner.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -184,9 +184,9 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Most timers that are cancelled are armed, and may not expire late: they have no slack. For such a
- * timer, a CAS of the state alone is enough, and is cheaper than a CAS of state and deadline. The
- * deadline already says by when the owner thread will look at the slot. It still does if
+ * Most timers that are cancelled are armed and have no slack: they may not expire late. For these,
+ * a CAS of the state alone is enough, and is cheaper than a CAS of state and deadline. The deadline
+ * can stay as it is, because the owner thread will read the slot by then. This is still true if
  * timer_move() has just made the deadline later.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
@@ -253,18 +253,18 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Store the deadline and state again even if they do not change. The owner has just taken
-	 * the slot out of its inbox. A thread that changes the timer after this store sees that the
-	 * slot is gone from there, and pushes it again if necessary. A thread that saw the slot
-	 * still in the inbox would not push it, and the owner would miss the change (spill_map.c).
+	 * Store the deadline and state even if they do not change. The owner has just taken the
+	 * slot from its inbox. A thread that changes the timer after this store sees that, and
+	 * pushes the slot again if necessary. Without the store, that thread could think that the
+	 * slot is still in the inbox, and the owner would miss the change (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If STATE_CLAIMED was not set, the owner has scheduled the slot early enough. A timer that
-	 * has expired or is idle need not be scheduled anew either.
+	 * If STATE_CLAIMED was not set, the slot is already scheduled early enough for its
+	 * deadline. If the timer has expired or is idle, it needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -316,12 +316,12 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is due too, make the timer OVERDUE instead of PENDING.
-			 * For a PENDING timer, the owner thread schedules the first period after
-			 * `now_ns`. That would be too late if the thread that takes the event has
-			 * read the clock before `now_ns`, because it then arms the timer for an
-			 * earlier period. For an OVERDUE timer, that thread tells the owner when
-			 * the timer is due.
+			 * If the next period is due at `now_ns` too, make the timer OVERDUE instead
+			 * of PENDING. For a PENDING timer, the owner schedules the first period
+			 * after `now_ns`. But if the thread that takes the event has read the clock
+			 * before `now_ns`, it may arm the timer for a period that the owner has
+			 * skipped. For an OVERDUE timer, that thread tells the owner when the timer
+			 * is due.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -347,11 +347,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slot may have got a new timer since `pair` was loaded. timer_instant_ns()
-		 * then adds the new timer's slack to the old deadline, which is harmless. If the
-		 * new deadline is earlier than the old one, the thread that arms the new timer
-		 * makes the owner thread read the slot again. Otherwise the new timer is due at the
-		 * returned time or later, because its own deadline is not earlier.
+		 * If the slot has got a new timer since `pair` was loaded, timer_instant_ns() adds
+		 * the new timer's slack to the old timer's deadline. The result is still early
+		 * enough. If the new deadline is earlier than the old one, the thread that arms the
+		 * new timer makes the owner read the slot again. If it is not earlier, the new
+		 * timer is due at the returned time or later.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

@@ -69,9 +69,8 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Push the timer's slot as with TIMER_PUSH, unless it is in the inbox already.
-	 * STATE_CLAIMED was set before, so the thread that set it has pushed the slot or is about
-	 * to.
+	 * Do as for TIMER_PUSH, but push the slot only if it is not in the inbox already. The
+	 * thread that has set STATE_CLAIMED may have been stopped before it pushed the slot.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -120,9 +119,9 @@ static inline struct pair timer_guess(const struct timer *timer)
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
  *
- * If the caller is the owner, the thread that expires timers, the two were in the slot at the same
- * moment. Only the owner expires timers and clears STATE_CLAIMED, so a state that has changed
- * cannot change back meanwhile.
+ * If the caller is the owner, the thread that expires timers, both were in the slot at the same
+ * moment. The state cannot have changed and changed back in between, because that needs the owner:
+ * only it expires timers and clears STATE_CLAIMED.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -188,7 +187,8 @@ struct timer_arming {
 
 /*
  * Arms a timer in a slot that the caller has taken from the arena. The handle is stored in
- * *ret_handle, unless that is NULL, before the timer can expire. The result is always 0.
+ * *ret_handle, unless ret_handle is NULL, before the timer can expire. The returned outcome's
+ * `result` is always 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
@@ -270,8 +270,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Reads what the timer in `slot` was armed with, and the index of its queue. The caller has loaded
- * the timer's deadline and state into view->pair. Returns false if they say that the slot is free.
- * Another thread may change the timer meanwhile, so the caller may rely on what was read only if
+ * the timer's deadline and state into view->pair. Returns false if the slot was free then. Another
+ * thread may have changed the timer since, so the caller may rely on what was read only if
  * timer_change() with view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
@@ -330,18 +330,18 @@ enum timer_expired {
 
 /*
  * Expires the timer in a slot if it is due. The calling thread, the owner, has just removed the
- * slot from its schedule, where the slot was entered for the time `by_ns`.
+ * slot from its schedule, where it was scheduled for the time `by_ns`.
  *
- * If an armed timer is due at `by_ns`, it becomes PENDING, or OVERDUE if its next period is due at
- * `now_ns` too. A periodic timer that was PENDING already becomes OVERDUE. A free slot gets the
- * deadline "never", because it is not scheduled any more.
+ * An armed timer that is due at `by_ns` becomes PENDING, or OVERDUE if its next period is due at
+ * `now_ns` too. A periodic timer that was PENDING already becomes OVERDUE. If the slot is free, its
+ * deadline becomes "never", which says that the slot has no schedule entry.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /*
- * Returns when a periodic timer that has just expired is to expire next: at its first period after
- * `now_ns`, or within its slack after that.
+ * Returns when a periodic timer that has just expired is to expire next: at its first deadline
+ * after `now_ns`, or later by at most its slack.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
