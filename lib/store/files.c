@@ -131,13 +131,16 @@ void files_close(struct files *files)
  */
 static int find_file(const char *name, struct stat *ret)
 {
+#ifdef STATX_INO /* musl before 1.2.5 has no statx() */
 	struct statx found;
 
-	if (statx(AT_FDCWD, name, 0, STATX_INO, &found) < 0)
-		return errno == ENOSYS || errno == EPERM ? stat(name, ret) : -1; /* a filter */
-	ret->st_ino = found.stx_ino;
-	ret->st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
-	return 0;
+	if (statx(AT_FDCWD, name, 0, STATX_INO, &found) == 0) {
+		ret->st_ino = found.stx_ino;
+		ret->st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
+		return 0;
+	}
+#endif
+	return stat(name, ret); /* also if a seccomp filter refuses statx() */
 }
 
 bool files_are_there(const struct files *files)
