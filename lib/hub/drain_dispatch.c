@@ -167,9 +167,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the eventfd, because parent and child share it. Usually
-	 * notifier_clear() reads nothing in a child, because its iovec is in a page that the kernel
-	 * zeroes at a fork (MADV_WIPEONFORK). This check is for kernels that do not zero the page.
+	 * A forked child must not clear the eventfd, because parent and child share it.
+	 * notifier_clear() would read from the eventfd into a buffer described in a page that most
+	 * kernels zero at a fork (MADV_WIPEONFORK), and then it reads nothing. This check is for
+	 * kernels that do not zero the page.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;

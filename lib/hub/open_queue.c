@@ -110,8 +110,8 @@ static void queue_free(struct timerhub_queue *queue)
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
 	/*
-	 * `closing` is 1 already, unless the open has failed or this is a forked child. In both
-	 * cases nobody waits on the queue, so relaxed is enough.
+	 * `closing` is 0 here only if the open has failed or this is a forked child. In either case
+	 * nobody waits on the queue, so relaxed is enough.
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));

@@ -173,7 +173,10 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
+	/*
+	 * [queue] pairs with hub_add_queue(): this thread sees all of a queue that it finds here,
+	 * not a half-made one.
+	 */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 

@@ -41,10 +41,9 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes the timerfd.
-	 * If this field is changed between two sleeps, sleeper_poll.c uses the new value.
-	 * sleeper_uring.c keeps polling the descriptor with which it was opened, and wakes up once
-	 * for each expiry.
+	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. The
+	 * field may change between two sleeps; the sleeper that uses poll(2) heeds that, and the
+	 * one that uses io_uring keeps the descriptor that it was opened with.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */

@@ -41,9 +41,10 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell of the thread that dispatched this queue last; a thread says in its cell what it
-	 * is doing (board/thread_cell.h). So the only consumer of a queue need not search for its
-	 * cell. The queue of an observable loop has the loop's cell. Never NULL.
+	 * The cell of the thread that dispatched this queue last, kept so that a thread which is
+	 * the only one to dispatch the queue need not search for its cell. A thread says in its
+	 * cell what it is doing (board/thread_cell.h). The queue of an observable loop has the
+	 * loop's cell. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;

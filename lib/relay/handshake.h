@@ -58,7 +58,10 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 
-/* Returns 0 if the user may call WAIT, which asks how many replicas have the latest changes. */
+/*
+ * Asks Redis whether this connection's user has the right to use the command WAIT, by which a
+ * client learns how many replicas have its changes. Returns 0 if so.
+ */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*

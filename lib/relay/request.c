@@ -83,9 +83,10 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now, because its timeout has ended. If `why` is -EEXIST, the
- * list of servers does not fit the queue, and waiting does not help. Then only a request that the
- * server may have carried out (in_doubt) waits for its timeout.
+ * Returns whether to finish a request now, because its timeout has ended. A request ends before its
+ * timeout if `why` is -EEXIST: the list of servers does not fit the queue, so waiting does not
+ * help. But a request that the server may have carried out already (in_doubt) waits for its timeout
+ * even then.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {

@@ -152,8 +152,8 @@ struct client {
 	uint64_t anchor_us; /* Redis's time at the anchor */
 	uint64_t round_ns;  /* a round trip of the last handshake */
 	/*
-	 * How long a taker has a task before it is delivered again. Written with the relay's lock
-	 * held, because callers of take read it.
+	 * How long a taker has a task before it is delivered again. The relay's lock protects it,
+	 * because timerhub_relay_take() reads it on other threads.
 	 */
 	uint64_t lease_ns;
 	struct reads reads;

@@ -108,9 +108,10 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll the queue. The relay first subscribes to wake-up messages and
- * waits for the confirmation, so that it misses no message after the poll. If it cannot connect to
- * subscribe, it polls without wake-up messages.
+ * Returns whether the relay may poll the queue now. It first has to subscribe to wake-up messages
+ * and wait until Redis confirms that; a message that comes after a poll would be missed otherwise.
+ * If the connection for these messages cannot be made, the relay polls without them, so the result
+ * is true.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {

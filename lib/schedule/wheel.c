@@ -173,7 +173,8 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Ends the sweep, a walk over all entries of a bucket, if it is in this bucket, which is empty now.
+ * Called when a bucket has become empty: if the wheel's sweep, a walk over all entries of one
+ * bucket, is in this bucket, the sweep has ended.
  */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {

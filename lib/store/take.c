@@ -499,10 +499,11 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * A commit causes an inotify event before its changes are visible. So after a long
-		 * sleep, look for due tasks without pauses while somebody is writing, because a
-		 * pause would make the new task late. After a short sleep, pause, because commits
-		 * are frequent.
+		 * A commit causes an inotify event before its changes are visible. So while
+		 * somebody is writing, it takes several looks until a new task is seen. If the
+		 * thread had slept for long, commits are rare: look without pauses, because a pause
+		 * would make the new task late. Otherwise commits are frequent, and looks without
+		 * pauses would cost too much.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;

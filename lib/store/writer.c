@@ -583,9 +583,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
 	lock_take(&store->shared.lock);
 	/*
-	 * `bytes` is the length of the WAL that the checkpoint has found. Another process may have
-	 * written to the WAL or begun it anew, so store `bytes` as its new length. But if wal_bytes
-	 * has changed, this store has committed during the checkpoint, and wal_bytes is newer.
+	 * The checkpoint has found that `bytes` of the WAL are in use, which can differ from
+	 * wal_bytes, because other processes write too. Store it, unless this store has committed
+	 * meanwhile: then wal_bytes is no longer `seen`, and is newer than `bytes`.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;

@@ -393,8 +393,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
-	 * gives the handle away, so whoever knows the timer sees the change.
+	 * Relaxed is enough. A thread that arms a timer in a new slot changes this word before it
+	 * gives the timer's handle to anybody, so a thread that has the handle sees the change.
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
