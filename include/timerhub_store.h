@@ -87,7 +87,7 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
  * Creates the store's tables in the main database of the connection `db`. A program that manages
  * its own tables calls it where it creates them. If a transaction is open, the tables exist once
  * that transaction has committed. The journal mode is not changed. Returns the errors of
- * timerhub_store_open().
+ * timerhub_store_open(), or -ECANCELED if SQLite has rolled that transaction back.
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 

@@ -200,7 +200,9 @@ int changes_make(struct timerhub_store *store, struct making *making, int64_t no
 	for (unsigned i = 0; i < count; i++)
 		changes[i].result = 0;
 	if (count > 1)
-		result = run_sql(db, "SAVEPOINT timerhub_changes");
+		result = savepoint_begin(making->statements);
+	if (result < 0)
+		return result;
 	for (; made < count && result == 0; made++)
 		result = changes[made].result = change_make(store, making, &changes[made], now_us);
 	for (unsigned i = 0; result < 0 && i + 1 < made; i++)
@@ -208,9 +210,7 @@ int changes_make(struct timerhub_store *store, struct making *making, int64_t no
 			changes[i].id = 0;
 	if (count == 1 || sqlite3_get_autocommit(db))
 		return result;
-	if (result < 0)
-		(void)run_sql(db, "ROLLBACK TO timerhub_changes");
-	return run_sql(db, "RELEASE timerhub_changes") < 0 && result == 0 ? -EIO : result;
+	return savepoint_end(making->statements, result);
 }
 
 void changes_count(struct timerhub_store_stats *counts, const struct timerhub_store_change *changes,
@@ -390,6 +390,10 @@ int timerhub_store_sync(struct timerhub_store *store)
 	CANCELLATION_HELD;
 	int result = store_check(store);
 
+	if (result == 0 && !files_are_there(&store->files)) {
+		store_fail(store);
+		result = -EIO;
+	}
 	return result < 0 ? result : writer_sync_all(store);
 }
 

@@ -28,9 +28,12 @@
 #define NEXT_TURN_BYTE (TURN_BYTE + 1)
 /*
  * The end of a task writes three to four pages, and 1,000 ends must find room on a full disk,
- * behind the 4 MiB of the WAL that may be in use.
+ * behind the part of the WAL that is in use: up to 6 MiB, or more while a reader keeps the WAL from
+ * beginning anew. The room is looked at again after at most 2 MiB.
  */
-#define ROOM_BYTES (INT64_C(18) << 20)
+#define ENDS_BYTES (UINT64_C(14) << 20)
+#define USED_MAX_BYTES (UINT64_C(6) << 20)
+#define STEP_BYTES (UINT64_C(2) << 20)
 #define LOW_WATER_BYTES (UINT64_C(16) << 20)
 #define NAP_MIN_NS 20000
 #define NAP_MAX_NS 500000
@@ -254,9 +257,11 @@ uint64_t files_wal_bytes(const struct files *files)
 	return fstat(files->wal_fd, &now) == 0 ? (uint64_t)now.st_size : 0;
 }
 
-bool files_have_room(const struct files *files)
+bool files_have_room(const struct files *files, uint64_t used_bytes)
 {
-	return (off_t)files_wal_bytes(files) >= ROOM_BYTES;
+	uint64_t most = used_bytes <= USED_MAX_BYTES ? USED_MAX_BYTES : used_bytes + STEP_BYTES;
+
+	return files_wal_bytes(files) >= most + ENDS_BYTES;
 }
 
 static void file_lengthen(int fd, off_t bytes)
@@ -273,11 +278,14 @@ static void file_lengthen(int fd, off_t bytes)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }
 
-void files_make_room(const struct files *files, uint32_t frame_bytes)
+void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes)
 {
-	file_lengthen(files->wal_fd, ROOM_BYTES);
-	/* SQLite needs 32 KiB of its shared-memory file (-shm) for each 4,096 pages in the WAL */
-	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
+	uint64_t most = used_bytes <= USED_MAX_BYTES ? USED_MAX_BYTES : used_bytes + 2 * STEP_BYTES;
+	off_t bytes = (off_t)(most + ENDS_BYTES);
+
+	file_lengthen(files->wal_fd, bytes);
+	/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL */
+	file_lengthen(files->shm_fd, (bytes / frame_bytes / 4096 + 1) << 15);
 }
 
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes)

@@ -111,7 +111,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		                       "PRAGMA main.wal_autocheckpoint=0;"
 		                       "PRAGMA main.cache_size=-8192;"
 		                       "PRAGMA main.mmap_size=0;"
-		                       "PRAGMA main.journal_size_limit=18874368;");
+		                       "PRAGMA main.journal_size_limit=20971520;");
 	return result;
 }
 
@@ -258,7 +258,7 @@ static int store_begin(struct timerhub_store *store)
 	if (result < 0)
 		return result == -EAGAIN ? -EBUSY : result;
 	result = deliver_open(store);
-	files_make_room(&store->files, store->frame_bytes);
+	files_make_room(&store->files, store->frame_bytes, 0);
 	if (!files_is_writing(&store->files))
 		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);

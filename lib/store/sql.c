@@ -145,27 +145,28 @@ static int schema_look(sqlite3 *db)
 
 int schema_install(sqlite3 *db)
 {
+	struct statements statements = { .db = db };
 	bool alone = sqlite3_get_autocommit(db) != 0;
 	int result = schema_look(db);
 
-	if (result == 0)
-		result = run_sql(db, alone ? "BEGIN IMMEDIATE" : "SAVEPOINT timerhub_install");
-	else
+	if (result != 0)
 		return result < 0 ? result : 0;
-	if (result < 0)
-		return result;
-	/* another process may have made the tables since the first schema_look() */
-	result = schema_look(db);
-	if (result == 0)
-		result = run_sql(db, schema);
-	if (result >= 0)
-		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
-	/* SQLite rolls back by itself after an error of the disk */
-	if (result < 0 && !sqlite3_get_autocommit(db))
-		(void)run_sql(db, alone ? "ROLLBACK"
-		                        : "ROLLBACK TO timerhub_install;"
-		                          "RELEASE timerhub_install");
-	return result;
+	if (alone)
+		result = transaction_begin(&statements);
+	else
+		result = savepoint_begin(&statements);
+	if (result == 0) {
+		/* another process may have made the tables since the first schema_look() */
+		result = schema_look(db);
+		if (result == 0)
+			result = run_sql(db, schema);
+		if (alone)
+			result = transaction_end(&statements, result);
+		else
+			result = savepoint_end(&statements, result);
+	}
+	statements_fini(&statements);
+	return !alone && sqlite3_get_autocommit(db) ? -ECANCELED : result;
 }
 
 /* ---- the statements ---- */
@@ -187,6 +188,10 @@ int schema_install(sqlite3 *db)
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
 	[DO_COMMIT] = "COMMIT",
+	[DO_ROLLBACK] = "ROLLBACK",
+	[DO_SAVEPOINT] = "SAVEPOINT timerhub_changes",
+	[DO_RELEASE] = "RELEASE timerhub_changes",
+	[DO_UNDO] = "ROLLBACK TO timerhub_changes",
 	[DO_PUT] = "INSERT INTO " TASKS "(queue,due_us,key,interval_us,data) VALUES(?2,?4,?3,?5,?6)"
 		   " ON CONFLICT(queue,key) DO NOTHING",
 	[DO_REPLACE] = "UPDATE " TASKS " SET due_us=?4,interval_us=?5,data=?6,lease=" LEASE_WAITING
@@ -268,6 +273,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
                    sqlite3_stmt **ret)
 {
 	sqlite3_stmt *statement = statements->prepared[which];
+	int queue, key, data;
 
 	if (!statement &&
 	    sqlite3_prepare_v3(statements->db, statement_texts[which], -1,
@@ -277,17 +283,19 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	if (!values)
 		return 0;
 	(void)sqlite3_bind_int64(statement, 1, values->id);
-	(void)sqlite3_bind_text(statement, 2, values->queue, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_text(statement, 3, values->key, -1, SQLITE_STATIC);
+	queue = sqlite3_bind_text(statement, 2, values->queue, -1, SQLITE_STATIC);
+	key = sqlite3_bind_text(statement, 3, values->key, -1, SQLITE_STATIC);
 	bind_number_or_null(statement, 4, values->due_us);
 	bind_number_or_null(statement, 5, values->interval_us);
 	(void)sqlite3_bind_int64(statement, 7, values->lease);
 	(void)sqlite3_bind_int64(statement, 8, values->claim);
 	(void)sqlite3_bind_int64(statement, 9, values->number);
-	return sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
-	                           SQLITE_STATIC) == SQLITE_TOOBIG
-	               ? -EMSGSIZE
-	               : 0;
+	data = sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
+	                           SQLITE_STATIC);
+	/* a parameter that the statement lacks is an error too, which means nothing */
+	if (queue == SQLITE_NOMEM || key == SQLITE_NOMEM || data == SQLITE_NOMEM)
+		return -ENOMEM;
+	return data == SQLITE_TOOBIG ? -EMSGSIZE : 0;
 }
 
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
@@ -308,6 +316,73 @@ int statement_run(struct statements *statements, enum statement which, const str
 	else
 		result = error_of(statements->db);
 	(void)sqlite3_reset(statement);
+	return result;
+}
+
+/*
+ * Prepares what undoes a transaction or a part of it before the transaction changes anything,
+ * because an error in it can mean that memory has run out.
+ */
+static int prepare_undo(struct statements *statements)
+{
+	static const enum statement undoing[] = { DO_ROLLBACK, DO_UNDO, DO_RELEASE };
+	sqlite3_stmt *prepared;
+	int result = 0;
+
+	for (unsigned i = 0; i < sizeof(undoing) / sizeof(*undoing) && result == 0; i++)
+		result = statement_bind(statements, undoing[i], NULL, &prepared);
+	return result;
+}
+
+/*
+ * Rolls the transaction back, if SQLite has not done so already, as after some errors of the disk.
+ * SQLite prepares the statement again if the schema has changed, and if there is no memory for that
+ * now, there may be some a moment later.
+ */
+static void roll_back(struct statements *statements)
+{
+	for (int i = 0; i < 100 && !sqlite3_get_autocommit(statements->db); i++)
+		(void)statement_run(statements, DO_ROLLBACK, NULL, NULL);
+}
+
+int transaction_begin(struct statements *statements)
+{
+	int result = prepare_undo(statements);
+
+	roll_back(statements); /* if there was no memory for it at the end of the last one */
+	if (result == 0)
+		result = statement_run(statements, DO_BEGIN, NULL, NULL);
+	return result < 0 ? result : 0;
+}
+
+int transaction_end(struct statements *statements, int result)
+{
+	if (result >= 0)
+		result = statement_run(statements, DO_COMMIT, NULL, NULL);
+	if (result < 0)
+		roll_back(statements);
+	return result < 0 ? result : 0;
+}
+
+int savepoint_begin(struct statements *statements)
+{
+	int result = prepare_undo(statements);
+
+	if (result == 0)
+		result = statement_run(statements, DO_SAVEPOINT, NULL, NULL);
+	return result < 0 ? result : 0;
+}
+
+int savepoint_end(struct statements *statements, int result)
+{
+	if (result >= 0)
+		result = statement_run(statements, DO_RELEASE, NULL, NULL);
+	if (result >= 0)
+		return 0;
+	if (!sqlite3_get_autocommit(statements->db) &&
+	    (statement_run(statements, DO_UNDO, NULL, NULL) < 0 ||
+	     statement_run(statements, DO_RELEASE, NULL, NULL) < 0))
+		roll_back(statements);
 	return result;
 }
 

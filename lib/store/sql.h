@@ -65,6 +65,10 @@ enum statement {
 	DO_PARK,
 	DO_TOUCH,
 	DO_COMMIT,
+	DO_ROLLBACK,
+	DO_SAVEPOINT,
+	DO_RELEASE,
+	DO_UNDO, /* rolls back to the savepoint, and keeps it */
 	DO_REPLACE,
 	DO_FIND,
 	DO_DONE_PERIOD,
@@ -118,6 +122,21 @@ int statement_bind(struct statements *statements, enum statement which, const st
  */
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);
+
+/*
+ * Begin and end a transaction. The end commits it, or if `result` is an error, rolls it back.
+ * Returns 0 or the error.
+ */
+int transaction_begin(struct statements *statements);
+int transaction_end(struct statements *statements, int result);
+
+/*
+ * Begin and end a part of a transaction. The end keeps what was done since the begin, or if
+ * `result` is an error, undoes it. If there is no memory for that, it rolls back the whole
+ * transaction. Returns 0 or the error.
+ */
+int savepoint_begin(struct statements *statements);
+int savepoint_end(struct statements *statements, int result);
 
 void statements_fini(struct statements *statements);
 

@@ -225,8 +225,8 @@ int files_reader(const struct files *files);
  * up, and syncs are faster. SQLite ignores the zeros, because they are no valid frames. The caller
  * holds the write lock.
  */
-void files_make_room(const struct files *files, uint32_t frame_bytes);
-bool files_have_room(const struct files *files);
+void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
+bool files_have_room(const struct files *files, uint64_t used_bytes);
 uint64_t files_wal_bytes(const struct files *files);
 
 /*

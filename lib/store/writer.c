@@ -188,7 +188,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (waits && !store->has_turn)
 			store->has_turn = files_take_turn(&store->files,
 			                                  now_ns + u64_min(half_ns, TURN_MAX_NS));
-		result = statement_run(&store->statements, DO_BEGIN, NULL, NULL);
+		result = transaction_begin(&store->statements);
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
 		if (!waits)
@@ -208,10 +208,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 
 int writer_end(struct timerhub_store *store, int result)
 {
-	if (result == 0)
-		result = statement_run(&store->statements, DO_COMMIT, NULL, NULL);
-	if (result < 0 && !sqlite3_get_autocommit(store->statements.db))
-		(void)run_sql(store->statements.db, "ROLLBACK");
+	result = transaction_end(&store->statements, result);
 	if (result == -EIO)
 		store_fail(store);
 	turn_give(store);
@@ -467,17 +464,20 @@ static void wal_restart(struct timerhub_store *store)
 {
 	int result =
 		wal_checkpoint(store, store->statements.db, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	uint64_t used = 0;
 
 	lock_take(&store->shared.lock);
 	store->keeper.is_held_back = result == SQLITE_BUSY;
+	if (result != SQLITE_OK)
+		used = store->keeper.wal_bytes;
 	lock_give(&store->shared.lock);
 	/*
-	 * The WAL should have zeros at its end, which reserve disk space. Another program may have
-	 * truncated it, so append the zeros again.
+	 * The WAL should have zeros at its end, which reserve disk space. Append them if another
+	 * program has truncated the WAL, or if a reader makes it grow.
 	 */
-	if (!files_have_room(&store->files) &&
+	if (!files_have_room(&store->files, used) &&
 	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
-		files_make_room(&store->files, store->frame_bytes);
+		files_make_room(&store->files, store->frame_bytes, used);
 		(void)writer_end(store, 0);
 	}
 }
@@ -557,10 +557,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 /*
  * Copies as much of the WAL into the database as it can, while other threads and processes go on
- * writing. `seen` is how many bytes of the WAL are in use. If nearly all are copied, the next
- * writer is told to overwrite the WAL from its beginning in two cases: the WAL is long, or another
- * program has cut off the zeros that reserve disk space at its end. The zeros are then appended
- * again.
+ * writing. `seen` is how many bytes of the WAL are in use. If the WAL is long and nearly all of it
+ * is copied, the next leader makes the WAL begin anew. The leader also appends zeros that reserve
+ * disk space, if too few of them are left at the end of the WAL.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -579,8 +578,9 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
-	restarts = result == SQLITE_OK && copied >= log - (int)(PIECE_BYTES / store->frame_bytes) &&
-	           (bytes >= RESTART_BYTES || !files_have_room(&store->files));
+	restarts = !files_have_room(&store->files, bytes) ||
+	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
+	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
 	/*
 	 * The checkpoint has found that `bytes` of the WAL are in use, which can differ from

@@ -1084,12 +1084,13 @@ STORE_TEST(statistics_count_and_name_the_reader, 120)
 /* ---- memory ---- */
 
 static sqlite3_mem_methods memory;
-static _Thread_local int refuse_in; /* how many allocations of SQLite until one is refused */
+static _Thread_local int refuse_in; /* allocations of SQLite until the last that is refused */
 static _Thread_local bool has_refused;
+static int refuse_count; /* how many are refused in a row */
 
 static bool is_refused(void)
 {
-	bool refused = refuse_in > 0 && --refuse_in == 0;
+	bool refused = refuse_in > 0 && --refuse_in < refuse_count;
 
 	has_refused |= refused;
 	return refused;
@@ -1113,15 +1114,15 @@ static int result_of_refused(int result)
 }
 
 /*
- * Each allocation of SQLite is refused once, in each call of a new handle. A call that fails has
- * changed nothing: a task that a take has not handed out comes with the next one, and none comes
- * twice.
+ * One to three allocations of SQLite in a row are refused in each call of a new handle. A call that
+ * fails has changed nothing: a task that a take has not handed out comes with the next one, and
+ * none comes twice.
  */
-TEST(refused_memory_changes_nothing, 120)
+TEST_LOOP(refused_memory_changes_nothing, 120, 3)
 {
-	enum { TASKS = 3 };
+	enum { TASKS = 4 };
 	struct timerhub_store_task tasks[TASKS];
-	struct timerhub_store_change put = put_of(NULL);
+	struct timerhub_store_change puts[2] = { put_of(NULL), put_of(NULL) };
 	struct timerhub_store *other;
 	sqlite3_mem_methods refusing;
 	int got;
@@ -1134,13 +1135,14 @@ TEST(refused_memory_changes_nothing, 120)
 	expect_eq(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
 	fixture_begin(NULL);
 	has_refused = true;
-	for (int k = 1; has_refused; k++) {
+	refuse_count = _i + 1;
+	for (int k = refuse_count; has_refused; k += _i == 0 ? 1 : 7) {
 		has_refused = false;
 		other = fixture_open(NULL);
-		for (int i = 0; i < TASKS; i++) {
+		for (int i = 0; i < TASKS; i += 2) {
 			refuse_in = k;
-			if (result_of_refused(timerhub_store_commit(other, &put, 1)) < 0)
-				expect_eq(timerhub_store_commit(other, &put, 1), 0);
+			if (result_of_refused(timerhub_store_commit(other, puts, 2)) < 0)
+				expect_eq(timerhub_store_commit(other, puts, 2), 0);
 		}
 		expect_context("refused", (uint64_t)k, 0);
 		refuse_in = k;
