@@ -390,10 +390,8 @@ int timerhub_store_sync(struct timerhub_store *store)
 	CANCELLATION_HELD;
 	int result = store_check(store);
 
-	if (result == 0 && !files_are_there(&store->files)) {
-		store_fail(store);
-		result = -EIO;
-	}
+	if (result == 0)
+		result = store_find_files(store);
 	return result < 0 ? result : writer_sync_all(store);
 }
 

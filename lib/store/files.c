@@ -257,11 +257,16 @@ uint64_t files_wal_bytes(const struct files *files)
 	return fstat(files->wal_fd, &now) == 0 ? (uint64_t)now.st_size : 0;
 }
 
+/* How long the WAL must be, if `used_bytes` of it are in use and may become `more_bytes` more. */
+static uint64_t room_bytes(uint64_t used_bytes, uint64_t more_bytes)
+{
+	return (used_bytes <= USED_MAX_BYTES ? USED_MAX_BYTES : used_bytes + more_bytes) +
+	       ENDS_BYTES;
+}
+
 bool files_have_room(const struct files *files, uint64_t used_bytes)
 {
-	uint64_t most = used_bytes <= USED_MAX_BYTES ? USED_MAX_BYTES : used_bytes + STEP_BYTES;
-
-	return files_wal_bytes(files) >= most + ENDS_BYTES;
+	return files_wal_bytes(files) >= room_bytes(used_bytes, STEP_BYTES);
 }
 
 static void file_lengthen(int fd, off_t bytes)
@@ -280,8 +285,7 @@ static void file_lengthen(int fd, off_t bytes)
 
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes)
 {
-	uint64_t most = used_bytes <= USED_MAX_BYTES ? USED_MAX_BYTES : used_bytes + 2 * STEP_BYTES;
-	off_t bytes = (off_t)(most + ENDS_BYTES);
+	off_t bytes = (off_t)room_bytes(used_bytes, 2 * STEP_BYTES);
 
 	file_lengthen(files->wal_fd, bytes);
 	/* SQLite needs 32 KiB of the -shm for each 4,096 frames of the WAL */

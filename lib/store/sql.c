@@ -320,10 +320,10 @@ int statement_run(struct statements *statements, enum statement which, const str
 }
 
 /*
- * Prepares what undoes a transaction or a part of it before the transaction changes anything,
- * because an error in it can mean that memory has run out.
+ * Runs a statement that begins a transaction or a part of it. First prepares what undoes it,
+ * because an error in a transaction can mean that memory has run out.
  */
-static int prepare_undo(struct statements *statements)
+static int begin(struct statements *statements, enum statement which)
 {
 	static const enum statement undoing[] = { DO_ROLLBACK, DO_UNDO, DO_RELEASE };
 	sqlite3_stmt *prepared;
@@ -331,7 +331,9 @@ static int prepare_undo(struct statements *statements)
 
 	for (unsigned i = 0; i < sizeof(undoing) / sizeof(*undoing) && result == 0; i++)
 		result = statement_bind(statements, undoing[i], NULL, &prepared);
-	return result;
+	if (result == 0)
+		result = statement_run(statements, which, NULL, NULL);
+	return result < 0 ? result : 0;
 }
 
 /*
@@ -347,12 +349,8 @@ static void roll_back(struct statements *statements)
 
 int transaction_begin(struct statements *statements)
 {
-	int result = prepare_undo(statements);
-
 	roll_back(statements); /* if there was no memory for it at the end of the last one */
-	if (result == 0)
-		result = statement_run(statements, DO_BEGIN, NULL, NULL);
-	return result < 0 ? result : 0;
+	return begin(statements, DO_BEGIN);
 }
 
 int transaction_end(struct statements *statements, int result)
@@ -366,11 +364,7 @@ int transaction_end(struct statements *statements, int result)
 
 int savepoint_begin(struct statements *statements)
 {
-	int result = prepare_undo(statements);
-
-	if (result == 0)
-		result = statement_run(statements, DO_SAVEPOINT, NULL, NULL);
-	return result < 0 ? result : 0;
+	return begin(statements, DO_SAVEPOINT);
 }
 
 int savepoint_end(struct statements *statements, int result)

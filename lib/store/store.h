@@ -316,6 +316,11 @@ int writer_sync_all(struct timerhub_store *store);
  * after a failed sync, because a later sync can succeed although data was lost.
  */
 void store_fail(struct timerhub_store *store);
+/*
+ * Checks whether the database, the -wal and the -shm are still there. Returns 0, or if one was
+ * removed or replaced, makes the store fail and returns -EIO.
+ */
+int store_find_files(struct timerhub_store *store);
 
 /*
  * The main function of the store's own thread. Once `quits` is set, the thread makes the changes

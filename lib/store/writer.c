@@ -180,10 +180,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 	bool waits = files_have_queue(&store->files);
 	int result;
 
-	if (!files_are_there(&store->files)) {
-		store_fail(store);
+	if (store_find_files(store) < 0)
 		return -EIO;
-	}
 	for (;; waits = true) {
 		if (waits && !store->has_turn)
 			store->has_turn = files_take_turn(&store->files,
@@ -219,6 +217,14 @@ void store_fail(struct timerhub_store *store)
 {
 	u32_store_relaxed(&store->failed, EIO); /* relaxed: see store_has_failed() */
 	bell_ring(store->watch.bell);
+}
+
+int store_find_files(struct timerhub_store *store)
+{
+	if (files_are_there(&store->files))
+		return 0;
+	store_fail(store);
+	return -EIO;
 }
 
 /* ---- a batch ---- */
