@@ -111,8 +111,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		                         client->fence_us, step_ns);
 	if (result < 0)
 		return result;
-	client->anchor_ns = sent_ns;
-	client->anchor_us = handshake.now_us;
+	client_anchor(client, handshake.now_us, sent_ns, sent_ns + client->round_ns);
 	lock_take(&shared->lock);
 	client->lease_ns = handshake.lease_us * NS_PER_US;
 	client->reads.round_ns = client->round_ns;

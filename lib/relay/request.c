@@ -167,11 +167,8 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/*
-	 * left_ns is negative if a slow handshake has set the anchor (the time at which the local
-	 * clock and Redis's were compared) after the deadline.
-	 */
-	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
+	/* negative if the anchor's reply was read after the deadline, as in a slow handshake */
+	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
 }
@@ -388,7 +385,7 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 	uint64_t half_ns = client->lease_ns / 2;
 	uint64_t trust_ns = TRUST_NS + 2 * client->round_ns;
 
-	return (struct arrival){ sent_ns, now_ns, client->anchor_ns, client->anchor_us,
+	return (struct arrival){ sent_ns, now_ns, client->anchor_sent_ns, client->anchor_us,
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
@@ -407,15 +404,18 @@ static int answer_read(struct client *client, const struct request *request,
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/*
- * Notes Redis's time, which is element `now_at` of a reply, together with the local time at which
- * the request was sent, so that times of one clock can be converted to the other.
- */
-static void set_anchor(struct client *client, const struct request *request,
-                       const struct reply *reply, size_t now_at)
+void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns)
 {
-	client->anchor_ns = request->sent_ns;
-	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
+	client->anchor_us = now_us;
+	client->anchor_sent_ns = sent_ns;
+	client->anchor_read_ns = read_ns;
+}
+
+/* Notes an anchor from a reply of which element `now_at` is Redis's time. */
+static void set_anchor(struct client *client, const struct request *request,
+                       const struct reply *reply, size_t now_at, uint64_t now_ns)
+{
+	client_anchor(client, (uint64_t)reply_integer_at(reply, now_at), request->sent_ns, now_ns);
 }
 
 /*
@@ -452,10 +452,11 @@ bool request_answer(struct client *client, struct request *request, const struct
 		/*
 		 * Redis has refused the request because the deadline had passed on Redis's clock.
 		 * Convert the deadline again, with Redis's time in this reply. If the deadline is
-		 * now in the future, Redis's clock was changed. Then return false, so that the
-		 * request is sent again with the new deadline.
+		 * now in the future, the last anchor's reply was slower, or Redis's clock was
+		 * changed. Then return false, so that the request is sent again with the new
+		 * deadline.
 		 */
-		set_anchor(client, request, reply, 1);
+		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;
 	}
@@ -464,9 +465,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	if (result == -ETIME)
 		result = -ETIMEDOUT; /* somebody else has sent a fence for this holder */
 	if (request->kind == REQUEST_PUT && result == 0)
-		set_anchor(client, request, reply, index > 0 ? 1 : 2);
+		set_anchor(client, request, reply, index > 0 ? 1 : 2, now_ns);
 	if (request->kind == REQUEST_TOUCH && result == 0)
-		set_anchor(client, request, reply, 1);
+		set_anchor(client, request, reply, 1, now_ns);
 	if (result == 0) {
 		count(client, request->kind);
 		if (request->kind == REQUEST_STAT)

@@ -145,12 +145,13 @@ struct client {
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The local time that corresponds to anchor_us on Redis's clock. Redis said anchor_us in a
-	 * reply, and anchor_ns is when the request for that reply was sent.
+	 * The anchor, which converts times: Redis's clock said anchor_us at some moment between the
+	 * other two times, which are local.
 	 */
-	uint64_t anchor_ns;
-	uint64_t anchor_us; /* Redis's time at the anchor */
-	uint64_t round_ns;  /* a round trip of the last handshake */
+	uint64_t anchor_us;
+	uint64_t anchor_sent_ns;
+	uint64_t anchor_read_ns;
+	uint64_t round_ns; /* a round trip of the last handshake */
 	/*
 	 * How long a taker has a task before it is delivered again. The relay's lock protects it,
 	 * because timerhub_relay_take() reads it on other threads.
@@ -203,7 +204,13 @@ bool request_is_change(const struct request *request);
  */
 bool request_is_fact(const struct request *request);
 
-/* Converts the deadline of a request to Redis's clock, in microseconds. */
+/* Notes that Redis's clock said now_us between the local times sent_ns and read_ns. */
+void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns);
+
+/*
+ * Converts the deadline of a change to Redis's clock. The result may be early, but never late,
+ * because Redis must not make a change whose call has returned.
+ */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
 void request_encode(const struct client *client, const struct request *request,

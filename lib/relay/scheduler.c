@@ -251,8 +251,7 @@ void scheduler_answered(struct scheduler *scheduler, const struct reply *reply, 
 	shared_tell(scheduler->client->shared, scheduler->client->shard, scheduler->bells_refused);
 	scheduler->look_pause_ns = 0;
 	scheduler->client->looks++;
-	scheduler->client->anchor_ns = scheduler->look.sent_ns;
-	scheduler->client->anchor_us = answer.now_us;
+	client_anchor(scheduler->client, answer.now_us, scheduler->look.sent_ns, now_ns);
 	look_timing_answered(&scheduler->timing, &answer);
 	lock_take(&scheduler->client->shared->lock);
 	count_look(scheduler, reply);

@@ -369,15 +369,22 @@ int savepoint_begin(struct statements *statements)
 
 int savepoint_end(struct statements *statements, int result)
 {
+	int undone = 0;
+
 	if (result >= 0)
 		result = statement_run(statements, DO_RELEASE, NULL, NULL);
 	if (result >= 0)
 		return 0;
-	if (!sqlite3_get_autocommit(statements->db) &&
-	    (statement_run(statements, DO_UNDO, NULL, NULL) < 0 ||
-	     statement_run(statements, DO_RELEASE, NULL, NULL) < 0))
-		roll_back(statements);
-	return result;
+	if (!sqlite3_get_autocommit(statements->db)) {
+		undone = statement_run(statements, DO_UNDO, NULL, NULL);
+		if (undone >= 0)
+			undone = statement_run(statements, DO_RELEASE, NULL, NULL);
+	}
+	if (undone >= 0)
+		return result;
+	/* the other changes of the transaction are lost too, and their callers get this error */
+	roll_back(statements);
+	return undone;
 }
 
 void statements_fini(struct statements *statements)

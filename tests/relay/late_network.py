@@ -2,19 +2,17 @@
 """A network that delivers late: it holds bytes, cuts, and delivers what it held after the cut."""
 
 import asyncio
-import time
 
 
 class Network:
     """
     Listens on a unix socket and forwards bytes to the server. Each direction of a connection may be
-    held. While `is_away`, all directions are held, also of new connections. `slowest` is the
-    longest time, in ns, for which bytes were held that came through without a cut.
+    held. While `is_away`, all directions are held, also of new connections.
     """
 
     def __init__(self, path, target):
         self.path, self.target = path, target
-        self.connections, self.is_away, self.slowest = [], False, 0
+        self.connections, self.is_away = [], False
         self.listener, self.tasks = None, set()
 
     async def open(self):
@@ -46,11 +44,8 @@ class Network:
             self.let_go(connection)
 
     def let_go(self, connection):
-        if self.is_away:
-            return
-        if connection.held_since and not connection.is_cut:
-            self.slowest = max(self.slowest, time.time_ns() - connection.held_since)
-        connection.let_go()
+        if not self.is_away:
+            connection.let_go()
 
     async def close(self):
         self.listener.close()
@@ -63,23 +58,19 @@ class Network:
 class Connection:
     def __init__(self, client, server):
         self.client, self.server = client, server
-        self.is_cut, self.held_since = False, 0
         self.open = {"up": asyncio.Event(), "down": asyncio.Event()}
         self.let_go()
 
     def hold(self, *directions):
-        self.held_since = self.held_since or time.time_ns()
         for direction in directions:
             self.open[direction].clear()
 
     def let_go(self):
-        self.held_since = 0
         for event in self.open.values():
             event.set()
 
     def cut(self):
         """The client finds its connection closed. What it sent is still on its way."""
-        self.is_cut = True
         self.client[1].transport.abort()
 
     def end(self):

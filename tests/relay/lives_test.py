@@ -30,7 +30,7 @@ from redis_server import ARRIVES, Server, die_with_test
 TIMEOUT_MS = 300
 LEASE_MS = 300
 PAST_MS = TIMEOUT_MS
-SLACK_MS = 300  # how much later than its caller's timeout Redis's clock may end a call
+DRIFT_NS = 5 * 10**6  # how far Redis's clock may be set or slowed in a life
 STEPS = 14
 AT_ONCE = 12  # number of lives that run at a time
 HOUR_MS = 3_600_000
@@ -93,11 +93,6 @@ class Worker:
             raise Ended
         return int(line[0]) if len(line) == 1 else [word.decode() for word in line]
 
-    def late(self):
-        """How long after its timeout a call may still change the queue, in ns: the anchor is as
-        inaccurate as a command was slow."""
-        return SLACK_MS * MS + (self.network.slowest if self.network else 0)
-
     async def call(self, task, name, *arguments, **more):
         words = (name, *arguments) if name in ANSWERS else (name, task,
                                                                               *arguments)
@@ -106,7 +101,7 @@ class Worker:
         try:
             call.result = await self.say(*words)
         except Ended:
-            call.end = time.time_ns() + TIMEOUT_MS * MS + self.late()
+            call.end = time.time_ns() + TIMEOUT_MS * MS + DRIFT_NS
             raise
         call.end = time.time_ns()
         if name in ("move", "replace") and self.network:
@@ -118,7 +113,7 @@ class Worker:
                 doubt.end = min(doubt.end, call.end)
             self.doubts = []
         elif call.result == -errno.ETIMEDOUT:
-            call.end += self.late()
+            call.end += DRIFT_NS
             self.doubts.append(call)
         return call.result
 
@@ -195,7 +190,7 @@ class Worker:
             except Ended:
                 await self.process.wait()
                 # Another process changes the id only after the killed process's last call ends.
-                await asyncio.sleep((TIMEOUT_MS + self.late() // MS) / 1000)
+                await asyncio.sleep(TIMEOUT_MS / 1000 + DRIFT_NS / 10**9)
                 await self.start()
 
     # ---- trouble ----

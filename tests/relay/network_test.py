@@ -11,14 +11,17 @@ silent  Three relays have a horizon of a minute. One or both connections of the
 cut     For SECONDS no byte reaches or leaves the first relay, also on new connections. The other
         relays must move the tasks. Then the other relays are killed, the connections work again,
         and the first relay must move the tasks.
+late    The timeout of puts is 200 ms. Bytes take 80 ms, then 250 ms. So a put arrives after its
+        call has returned, and must not be made.
 """
 
+import errno
 import os
 import random
 import sys
 import time
 
-from queue_client import Driver, Queue, make, serve
+from queue_client import QUEUE, Driver, Queue, make, open_soon, serve
 from redis_server import ARRIVES, Server, expect, wait_until
 from slow_proxy import SlowProxy
 
@@ -123,11 +126,35 @@ def check_cut(seconds):
     print(f"cut for {seconds} s: {number} tasks, latest {latest / 1000:.1f} ms", flush=True)
 
 
+def check_late(times):
+    with Server() as server:
+        way = SlowProxy(f"{server.folder}/way.sock", server.address)
+        driver, queue = Driver(f"unix:{way.path}"), Queue(server.client(), QUEUE)
+        open_soon(driver, 0, 0, 200)
+
+        def put(name, way_s):
+            for one in (way, *way.open_connections()):
+                one.delays = (way_s, way_s)
+            return driver("put", name, 3_600_000, "x")
+
+        for number in range(times):
+            wait_until(lambda: put("first", 0) in (0, -errno.EEXIST), "connected again")
+            put(f"slow-{number}", 0.08)
+            result = put(f"late-{number}", 0.25)
+            expect(result in (-errno.ETIMEDOUT, -errno.EHOSTUNREACH), "late put:", result)
+            time.sleep(0.6)  # if it is too short, the test only finds less
+            expect(queue.call("peek", f"late-{number}") == [-errno.ENOENT], "a late put came")
+        driver.kill()
+        way.close()
+    print(f"late {times} times: nothing came", flush=True)
+
+
 def main(arguments):
     Driver.program = arguments[1]
     times = int(arguments[2]) if len(arguments) > 2 else 200
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
     print(f"seed {seed}", flush=True)
+    check_late(3)
     check_silent(times, random.Random(seed))
     check_cut(float(arguments[3]) if len(arguments) > 3 else 300)
     return 0

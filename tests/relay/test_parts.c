@@ -309,9 +309,11 @@ TEST(calls_name_all_their_keys, 20)
 
 TEST(each_change_says_how_long_it_counts, 20)
 {
-	struct client client = {
-		.holder = "4-a", .epoch = 7, .anchor_ns = 5 * SEC, .anchor_us = 1000000
-	};
+	struct client client = { .holder = "4-a",
+		                 .epoch = 7,
+		                 .anchor_us = 1000000,
+		                 .anchor_sent_ns = 4 * SEC,
+		                 .anchor_read_ns = 5 * SEC };
 	struct bytes bytes = { .data = NULL };
 
 	for (unsigned kind = REQUEST_PUT; kind <= REQUEST_TOUCH; kind++) {
