@@ -46,8 +46,8 @@ static bool key_is_valid(const char *key)
 }
 
 /*
- * Stores in *ret_us the time at which a put, move or retry makes the task due, or 0 if the task
- * never becomes due. For other changes it stores 0. Returns 0 or -ERANGE.
+ * Stores when the change makes its task due, or 0 for never and for changes without a time. Returns
+ * 0 or -ERANGE.
  */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
@@ -89,9 +89,8 @@ static int change_check(const struct timerhub_store *store,
 }
 
 /*
- * Checks changes that are to be made together, as far as that needs no database. An op above
- * `last_op` is an error. If a change is wrong, its error is returned and stored in its `result`,
- * and the changes after it are not checked. All other results become 0.
+ * Checks the arguments of changes. The first wrong one gets its error in `result`, which is also
+ * returned. An `op` above `last_op` is wrong.
  */
 static int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
                          unsigned count, uint32_t last_op)

@@ -82,10 +82,9 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The descriptor of SQLite's shared-memory file (-shm) must not be 0, 1 or 2 (the
-		 * standard streams). It cannot be moved to a higher number later, because closing
-		 * any descriptor of the file drops SQLite's locks on it. So descriptors of
-		 * /dev/null take the low numbers first.
+		 * The descriptor of the -shm file must not be 0, 1 or 2, and can't be moved later:
+		 * closing a descriptor drops SQLite's locks. So /dev/null takes the low numbers
+		 * first.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -182,8 +181,8 @@ static bool byte_lock(int fd, int64_t byte, short type)
 }
 
 /*
- * Returns the pid of a process that has locked one of these bytes, or 0 if no process has. Returns
- * -1 if the lock belongs to an open file description, which has no pid.
+ * Returns the pid of a process that has locked one of these bytes, 0 if nobody has, or -1 if the
+ * lock has no pid.
  */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
@@ -221,11 +220,9 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Returns whether a writer holds or awaits its turn to write. Writers of all processes queue by
- * locks on two bytes of the WAL file. A writer that finds both bytes unlocked tries to write
- * without locking them. Any other writer locks NEXT_TURN_BYTE first, as the next in line, and then
- * TURN_BYTE, which it holds while it writes. Only the next in line polls TURN_BYTE, so it can poll
- * often.
+ * Writers of all processes queue by two locks. TURN_BYTE belongs to the writer, NEXT_TURN_BYTE to
+ * the next in line. Only the next in line polls TURN_BYTE, so it can poll often. If both are free,
+ * a writer does not lock them.
  */
 bool files_have_queue(const struct files *files)
 {

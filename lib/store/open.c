@@ -63,9 +63,8 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file, as a negative errno. error_of() gives -ENOENT even if
- * the process had no right to create the file. So in that case mknod(2) is tried too, whose errno
- * is right.
+ * Returns why SQLite could not open a file. error_of() says -ENOENT also if the process may not
+ * create the file, so mknod(2) is asked too.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
@@ -77,9 +76,8 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection to the database. Until the store is open, SQLite waits for the locks of other
- * processes, up to the timeout. Afterwards SQLite returns at once if the database is locked, and
- * writer_begin() does the waiting.
+ * Opens a connection to the database. SQLite waits for locks of other processes only until the
+ * store is open. Later, writer_begin() does that.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -233,8 +231,8 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Syncs the WAL through SQLite, which then also syncs the folder, as it does at the first sync of a
- * WAL. Otherwise a loss of power could remove the names of new files.
+ * Syncs the WAL through SQLite, which then syncs the folder too. So a loss of power does not remove
+ * the names of new files.
  */
 static int store_sync_names(struct timerhub_store *store)
 {
@@ -248,8 +246,8 @@ static int store_sync_names(struct timerhub_store *store)
 }
 
 /*
- * Makes the first transaction. While it holds the write lock, also checks whether this process can
- * see that lock on this file system. If not, threads that wait for tasks have to poll.
+ * Makes the first transaction. In it, checks whether this file system shows other programs' locks.
+ * If not, threads that wait for tasks have to poll.
  */
 static int store_begin(struct timerhub_store *store)
 {

@@ -64,9 +64,9 @@ static const char schema[] =
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
 	/*
-	 * `boot` is the id of the machine's boot in which workers took the tasks. Leases are timed
-	 * by CLOCK_BOOTTIME, so a reboot ends them. offset_us is CLOCK_REALTIME minus
-	 * CLOCK_BOOTTIME, and turns the end of a lease into a time of the wall clock.
+	 * `boot` is the id of the boot in which tasks were taken: a reboot ends all leases.
+	 * offset_us, CLOCK_REALTIME minus CLOCK_BOOTTIME, turns the end of a lease into wall-clock
+	 * time.
 	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
@@ -236,9 +236,8 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * Each of the next four statements lists up to ?9 tasks in the order of an index. To count
-	 * all tasks, the library runs a statement several times. Each run begins after the last
-	 * task that was listed: ?1 is the id of that task, and ?7 its due_us or lease.
+	 * The next four statements list up to ?9 tasks, to count all of them in several runs. Each
+	 * run begins behind the last listed task, whose id is ?1 and whose due_us or lease is ?7.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -265,9 +264,7 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 }
 
 /*
- * With SQLITE_STATIC, SQLite does not copy a text or data, and reads it only while the statement
- * runs. A statement need not have all of the parameters ?1 to ?9. SQLite returns an error for a
- * parameter that is missing in it, and this function ignores that error.
+ * SQLite does not copy what is bound as SQLITE_STATIC, and reads it only while the statement runs.
  */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)
@@ -320,8 +317,8 @@ int statement_run(struct statements *statements, enum statement which, const str
 }
 
 /*
- * Runs a statement that begins a transaction or a part of it. First prepares what undoes it,
- * because an error in a transaction can mean that memory has run out.
+ * Begins a transaction or a savepoint. First prepares the statements that undo it, because later
+ * there may be no memory for that.
  */
 static int begin(struct statements *statements, enum statement which)
 {
@@ -337,9 +334,8 @@ static int begin(struct statements *statements, enum statement which)
 }
 
 /*
- * Rolls the transaction back, if SQLite has not done so already, as after some errors of the disk.
- * SQLite prepares the statement again if the schema has changed, and if there is no memory for that
- * now, there may be some a moment later.
+ * Rolls the transaction back, if SQLite has not done so itself. Even that can fail for lack of
+ * memory, but a moment later there may be some.
  */
 static void roll_back(struct statements *statements)
 {

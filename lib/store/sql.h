@@ -44,18 +44,16 @@ int error_of(sqlite3 *db);
 int run_sql(sqlite3 *db, const char *text);
 
 /*
- * Makes the tables in the main database, in a transaction of its own or within the caller's.
- * Returns 0 or a negative errno, which is -EOPNOTSUPP if the tables there belong to a later
- * version.
+ * Makes the tables, in a transaction of its own or within the caller's. Returns -EOPNOTSUPP if
+ * there are tables of a later version.
  */
 int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
 	/*
-	 * The statements DO_PUT to DO_TOUCH have the same values as the ops TIMERHUB_STORE_PUT to
-	 * STORE_TOUCH, so that change_make() can cast the op of a change to the statement that
-	 * makes the change.
+	 * DO_PUT to DO_TOUCH have the values of the ops TIMERHUB_STORE_PUT to STORE_TOUCH, so
+	 * change_make() can cast.
 	 */
 	DO_PUT,
 	DO_CANCEL,
@@ -116,9 +114,8 @@ int statement_bind(struct statements *statements, enum statement which, const st
                    sqlite3_stmt **ret);
 
 /*
- * Runs a statement. If `ret` is NULL, returns how many rows it has changed. Else stores the first
- * column of the first row, and returns 1, or 0 if there is no row or the column is NULL. Returns a
- * negative errno if it fails.
+ * Runs a statement, and returns how many rows it has changed. With `ret`, stores the first column
+ * of the first row instead, and returns 1, or 0 if there is no row or a NULL.
  */
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);
@@ -131,9 +128,8 @@ int transaction_begin(struct statements *statements);
 int transaction_end(struct statements *statements, int result);
 
 /*
- * Begin and end a part of a transaction. The end keeps what was done since the begin, or if
- * `result` is an error, undoes it. If there is no memory for that, it rolls back the whole
- * transaction. Returns 0 or the error.
+ * Begin and end a part of a transaction. If `result` is an error, the end undoes the part, or
+ * without memory for that the whole transaction. Returns 0 or an error.
  */
 int savepoint_begin(struct statements *statements);
 int savepoint_end(struct statements *statements, int result);

@@ -43,10 +43,9 @@ struct look {
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
 /*
- * A work item: changes that a thread wants to have made, or tasks that it wants to take. Only the
- * leader does work items. The leader is the one thread at a time that uses the connection to the
- * database. An item lies on the stack of the thread that waits for it. Nobody waits for an item of
- * timerhub_store_submit(), which lies on the heap.
+ * A work item: changes to make, or tasks to take. Only the leader does work items: the one thread
+ * at a time that uses the database. An item lies on the stack of the thread that waits for it.
+ * timerhub_store_submit() does not wait, so its items lie on the heap.
  */
 struct work {
 	struct work *next;
@@ -95,8 +94,8 @@ struct timerhub_store {
 	} shared;
 
 	/*
-	 * A thread holds this lock while it syncs the WAL, and until it has reported the results of
-	 * all changes that the sync covers. So completions come in the order of the transactions.
+	 * Held during a sync of the WAL and until its results are reported, so that completions
+	 * come in the order of the transactions.
 	 */
 	struct {
 		struct lock lock;
@@ -107,10 +106,9 @@ struct timerhub_store {
 	} synced;
 
 	/*
-	 * What threads in timerhub_store_take() sleep on while nothing is due. One of them watches:
-	 * it sleeps on epoll_fd, which becomes readable because of a commit by anybody, a due time
-	 * or the end of a lease. The others sleep on the futex `is_taken`, until one of them may
-	 * watch.
+	 * What threads in timerhub_store_take() sleep on. One of them watches epoll_fd, which
+	 * becomes readable at a commit, a due time or the end of a lease. The others sleep on the
+	 * futex `is_taken`.
 	 */
 	struct {
 		atomic_u32 takes;      /* threads that are in a take */
@@ -190,25 +188,22 @@ int files_open(struct files *files, const char *path);
 void files_close(struct files *files);
 
 /*
- * Returns whether the database, its -wal and its -shm are still there under their names. If one of
- * them was removed, SQLite would go on writing to the removed file, and what was committed would be
- * lost.
+ * Returns whether the database, its -wal and its -shm still have their names. If not, SQLite would
+ * write to a removed file, and lose it.
  */
 bool files_are_there(const struct files *files);
 /* Returns whether `database` names the store's database. */
 bool files_are_of(const struct files *files, const char *database);
 
 /*
- * Returns whether another handle, in this process or another, holds the turn or waits for it. The
- * turn is a file lock for which writers queue, so that each can write within a bounded time.
+ * Returns whether any other handle holds the turn or waits for it. The turn is a file lock for
+ * which writers queue.
  */
 bool files_have_queue(const struct files *files);
 
 /*
- * Waits until `deadline_ns` on CLOCK_MONOTONIC for the turn, a file lock for which the writers of
- * all processes queue. Returns whether the caller has got it. A caller that has not got it may
- * write all the same, because the turn is only for fairness: what excludes other writers is
- * SQLite's own lock.
+ * Waits for the turn until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller has it.
+ * Without it a writer may write too: the turn is for fairness only.
  */
 bool files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
@@ -220,10 +215,9 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Reserves disk space for later transactions: appends zeros to the WAL, and makes the -shm file as
- * large as SQLite needs it for a WAL of that size. Then tasks can be ended even if the disk fills
- * up, and syncs are faster. SQLite ignores the zeros, because they are no valid frames. The caller
- * holds the write lock.
+ * Reserves disk space, so that tasks can be ended on a full disk, and syncs are faster. To do so it
+ * appends zeros to the WAL, which SQLite ignores, and enlarges the -shm file. The caller holds the
+ * write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
 bool files_have_room(const struct files *files, uint64_t used_bytes);
@@ -249,9 +243,8 @@ struct making {
 };
 
 /*
- * Makes changes in a transaction that is open. If one of them fails, none is made. Sets the
- * `result` of each change, and the `id` of each task that is put. After an error, SQLite may have
- * ended the whole transaction.
+ * Makes all changes or none, in an open transaction. Sets their `result`, and the `id` of new
+ * tasks. After an error, SQLite may have ended the transaction.
  */
 int changes_make(struct timerhub_store *store, struct making *making, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
@@ -272,16 +265,12 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
 /*
- * Serves the calls of timerhub_store_take() whose work items are in the list `works`: ends the
- * leases that are over, corrects stored times if the wall clock was set, and hands out due tasks.
- * Returns 0 or a negative errno.
+ * Does the work items that take tasks: ends old leases, hands out due tasks, and corrects stored
+ * times if the wall clock was set.
  */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
-/*
- * Ends the leases of tasks that were taken before the machine was last booted, because a lease ends
- * at a time on CLOCK_BOOTTIME, which has begun anew. Returns 0 or a negative errno.
- */
+/* Ends the leases from before the last boot. They end by CLOCK_BOOTTIME, which has begun anew. */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */
@@ -293,9 +282,8 @@ int deliver_open(struct timerhub_store *store);
 int writer_do(struct timerhub_store *store, struct work *work);
 
 /*
- * Queues a work item for the store's own thread and returns at once. When the changes of the item
- * are made, the item is added to the list synced.completed, from which timerhub_store_completions()
- * takes it.
+ * Queues a work item for the store's own thread. When it is done, it is in the list
+ * synced.completed.
  */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
@@ -312,8 +300,8 @@ int writer_end(struct timerhub_store *store, int result);
 int writer_sync_all(struct timerhub_store *store);
 
 /*
- * Makes all later changes and all later calls of timerhub_store_take() return -EIO. This is needed
- * after a failed sync, because a later sync can succeed although data was lost.
+ * Makes all later changes and takes return -EIO, because after a failed sync a later one can
+ * succeed although data was lost.
  */
 void store_fail(struct timerhub_store *store);
 /*

@@ -108,9 +108,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * After a reboot, all leases end. If the result is 0, the stored boot id is not the present
-	 * one. If /proc is missing, store->boot is empty. Then a reboot is assumed, because the
-	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME has changed.
+	 * A reboot ends all leases. It is noticed by another boot id, or without /proc, by another
+	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -196,9 +195,8 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 }
 
 /*
- * Hands out the next due task, or parks it if it has used up its attempts. The row is changed only
- * after the SELECT has ended, because otherwise its index entry would move under the cursor of the
- * SELECT. Returns 1, or 0 if nothing is due, or a negative errno.
+ * Hands out the next due task, or parks it if it has used up its attempts. Returns 1, or 0 if
+ * nothing is due.
  */
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
@@ -250,8 +248,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * If memory ran out after some tasks were taken, the caller gets those tasks. But if SQLite
-	 * has rolled the transaction back, they are not taken any more, so return the error.
+	 * If memory ran out, the caller gets the tasks that were taken before, unless SQLite has
+	 * rolled the transaction back.
 	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
@@ -274,8 +272,8 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		result = deliver_look(store, &look);
 	values.lease = LEASE_BASE_US + store_now_us(&store->since_boot);
 	/*
-	 * Run this UPDATE only if a lease is over. Even if it finds no row, it costs 20,000
-	 * instructions, a tenth of what it takes to put, take and end a task.
+	 * Even if it finds no row, this UPDATE costs a tenth of a task's whole life, so run it only
+	 * if a lease is over.
 	 */
 	if (result > 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
@@ -330,9 +328,8 @@ struct taker {
 };
 
 /*
- * Takes the tasks that are due now, and returns how many. Returns 0 if none is due or the write
- * lock was not free in time. Returns -ESHUTDOWN if the store is stopped, and all tasks that were
- * due when it was stopped are taken. Returns another negative errno if it fails.
+ * Takes the tasks that are due now, and returns how many: 0 also if the write lock was not free in
+ * time. After a stop, -ESHUTDOWN says that no task is left that was due then.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -387,9 +384,8 @@ static void watch_clear(struct timerhub_store *store)
 		;
 	bell_clear(store->watch.bell);
 	/*
-	 * After a stop or a failure, epoll_fd has to stay readable for ever. The eventfd `bell` was
-	 * signalled only once for that, and bell_clear() has just taken the signal away, so signal
-	 * it again.
+	 * After a stop or a failure, epoll_fd must stay readable, but bell_clear() has just taken
+	 * the signal away.
 	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
@@ -414,9 +410,8 @@ static int64_t watch_held_us(struct timerhub_store *store)
 }
 
 /*
- * Makes epoll_fd unreadable, and takes the tasks that are due. If none is due, sets the timer, so
- * that epoll_fd becomes readable when the next task is due or the next lease ends. Returns what
- * take_once() returns.
+ * Makes epoll_fd unreadable, and takes what is due. If nothing is, sets the timer for the next due
+ * time or end of a lease.
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -434,9 +429,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	/*
-	 * The timer is set on the wall clock, although the time until a lease ends does not depend
-	 * on that clock. If somebody sets the clock, the timer expires at once, and the time is
-	 * computed anew.
+	 * A lease does not end by the wall clock, but if somebody sets that clock, the timer
+	 * expires, and the time is computed anew.
 	 */
 	in_us = i64_min(again_us, i64_min(look->due_us - now_us,
 	                                  look->lease_us - store_now_us(&store->since_boot)));
@@ -444,9 +438,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
 	/*
-	 * If a task is due but could not be taken, try again after HELD_MIN_US. A timer that is set
-	 * to the task's due time would expire at once, and the caller would try again and again
-	 * without a pause.
+	 * If a task is due but could not be taken, try again after HELD_MIN_US, because a timer for
+	 * its due time would expire at once, again and again.
 	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
@@ -465,9 +458,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Sleeps for a few ms before the caller looks for due tasks again. Without this pause, each commit
- * that another process makes to the same database would wake the caller and cost it a query. The
- * next due time, the deadline, and a signal on the eventfd `bell` end the pause early.
+ * Sleeps for a few ms, so that not each commit of another process wakes the caller for a query.
+ * Ends early at the next due time, the deadline or a signal on `bell`.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -482,10 +474,7 @@ static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 		sleep_on(store->watch.bell, sleep_ns);
 }
 
-/*
- * Takes the tasks that are due. If none is due, sleeps on epoll_fd and tries again, until it gets a
- * task or the deadline has passed. Returns what take_once() returns.
- */
+/* Waits until it can take a task, or the deadline has passed. */
 static int watch(struct timerhub_store *store, struct taker *taker)
 {
 	unsigned unpaused = 0;
@@ -498,11 +487,9 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * A commit causes an inotify event before its changes are visible. So while
-		 * somebody is writing, it takes several looks until a new task is seen. If the
-		 * thread had slept for long, commits are rare: look without pauses, because a pause
-		 * would make the new task late. Otherwise commits are frequent, and looks without
-		 * pauses would cost too much.
+		 * A commit causes an inotify event before its changes can be read, so while
+		 * somebody is writing, look several times. Pause between the looks only if commits
+		 * are frequent, because a pause makes a new task late.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -525,9 +512,8 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * If `result` is not 0, watch() has left epoll_fd unreadable, without a
-			 * timer that makes it readable later. So make it readable now, so that
-			 * whoever polls it looks for due tasks.
+			 * watch() has left epoll_fd unreadable and without a timer, so make it
+			 * readable: whoever polls it looks for tasks then.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);

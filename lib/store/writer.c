@@ -82,9 +82,8 @@ static struct work *work_take_all(struct timerhub_store *store)
 }
 
 /*
- * Takes a work item out of the queue, because its deadline is over. Returns false if it is too late
- * for that: the leader, the thread that does the items of the queue, has already taken this one, or
- * the item's own thread is to be the next leader.
+ * Takes a work item whose deadline is over out of the queue. Returns false if it is too late: the
+ * leader has it, or its thread is to be the next leader.
  */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
@@ -106,8 +105,8 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 }
 
 /*
- * Waits until another thread has done the work item, and returns false. Returns true if the calling
- * thread has become the leader instead, and must do all items of the queue itself.
+ * Waits until the work item is done. Returns true if instead the calling thread has become the
+ * leader, and must do all items.
  */
 static bool work_await(struct timerhub_store *store, struct work *work)
 {
@@ -132,9 +131,8 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 }
 
 /*
- * Makes a waiting thread the leader, the one that does all queued work items. Nobody waits for the
- * items of timerhub_store_submit(). If only such items are queued, wakes the store's own thread to
- * lead. That thread is also woken if the WAL is long enough for a checkpoint.
+ * Makes a waiting thread the leader, which does all work items. The store's own thread leads if
+ * nobody waits, and is also woken for a checkpoint.
  */
 static void lead_hand_on(struct timerhub_store *store)
 {
@@ -192,9 +190,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (!waits)
 			continue;
 		/*
-		 * The store's writers queue by file locks that programs without this library do not
-		 * take. While such a program is writing, all that helps is to try again after a
-		 * while.
+		 * Programs without this library do not queue for the turn, so while they write, try
+		 * again after a while.
 		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
@@ -254,9 +251,8 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does all work items of a batch in a transaction that has begun, and commits it. Items that take
- * tasks come last, so that they find the tasks that were just put. They fail with -ENOSPC if
- * `serves` is false, because the disk is full and a take has to store leases.
+ * Does the work items of a batch in a transaction, and commits it. Takes come last, so that they
+ * find the new tasks, and fail with -ENOSPC unless `serves`, because a take stores leases.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -327,10 +323,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Reports the result of a transaction to the threads that wait for items in `works`: for the items
- * that make changes if `changes` is true, otherwise for the items that take tasks. The latter need
- * not wait for the sync. For changes, the caller holds synced.lock. Returns a list of the items
- * that were not handled.
+ * Gives a transaction's result to the threads that wait for changes, or if not `changes`, for
+ * takes, which need no sync. Returns the other items. For changes, the caller holds synced.lock.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -368,8 +362,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	struct work *changes;
 
 	/*
-	 * A change has made a task due at once, so wake the thread that waits for due tasks, if
-	 * there is one. Relaxed: a thread that begins to wait later finds the task by itself.
+	 * A change has made a task due, so wake the thread that waits for due tasks. Relaxed: a
+	 * thread that begins to wait later finds the task by itself.
 	 */
 	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
@@ -418,10 +412,8 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 }
 
 /*
- * Takes all items of the queue into the batch, and begins a transaction for them. Items that are
- * queued while it waits for the write lock join the batch. If all items of the batch only take
- * tasks, it begins no transaction unless there is something to do. Returns 1 if it has begun one, 0
- * if not, or a negative errno.
+ * Takes all queued items into the batch, also those that come while it waits for the write lock.
+ * Returns 1 if it has begun a transaction, or 0 if takes would find nothing.
  */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
@@ -464,7 +456,7 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 
 /*
  * Makes the next writer overwrite the WAL from its beginning, if no reader still needs it. Only the
- * leader calls this, because it is the one thread of the store that may write at the moment.
+ * leader may do this, because it writes.
  */
 static void wal_restart(struct timerhub_store *store)
 {
@@ -505,10 +497,9 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * Usually the WAL is overwritten from its beginning after a commit, but if the disk
-		 * is full, no commit succeeds. So try to overwrite the WAL now; perhaps the readers
-		 * that needed it are gone. Then make the changes again, except puts and takes,
-		 * because these need room on the disk.
+		 * No commit succeeds on a full disk, and so none makes the WAL begin anew. Try that
+		 * now, as readers may be gone. Then make the changes again, without puts and takes,
+		 * which need room.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store);
@@ -562,10 +553,8 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 }
 
 /*
- * Copies as much of the WAL into the database as it can, while other threads and processes go on
- * writing. `seen` is how many bytes of the WAL are in use. If the WAL is long and nearly all of it
- * is copied, the next leader makes the WAL begin anew. The leader also appends zeros that reserve
- * disk space, if too few of them are left at the end of the WAL.
+ * Copies the WAL into the database while others go on writing. `seen` bytes of the WAL are in use.
+ * Asks the next leader to begin the WAL anew, or to append zeros, if needed.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -578,9 +567,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * SQLite stores in `log` how many frames (pages) the WAL has. If another process is
-	 * checkpointing or the disk is full, `log` stays -1. Then `bytes` stays `seen`, as if all
-	 * bytes had been copied, so that the next checkpoint waits until more is written.
+	 * `log` is the number of frames (pages) in the WAL, or -1 if another process is
+	 * checkpointing or the disk is full. Then wait until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
@@ -589,9 +577,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
 	/*
-	 * The checkpoint has found that `bytes` of the WAL are in use, which can differ from
-	 * wal_bytes, because other processes write too. Store it, unless this store has committed
-	 * meanwhile: then wal_bytes is no longer `seen`, and is newer than `bytes`.
+	 * Other processes write too, so `bytes` is better than wal_bytes, unless this store has
+	 * committed meanwhile.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
@@ -603,8 +590,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 }
 
 /*
- * The store's own thread. It copies the WAL into the database when the part that is not copied is
- * large, or when nobody has written for a while. If all is copied, it sleeps until the next commit.
+ * The store's own thread. It copies the WAL into the database when much has been written, or nobody
+ * writes for a while.
  */
 void *keeper_main(void *argument)
 {
