@@ -13,9 +13,8 @@
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
 /*
- * Timers are counted by the range of time in which they are due. Returns the end of range number
- * `range`, in ns from now. Range 0 begins now, and each further range begins where the range before
- * it ends.
+ * Timers are counted by ranges of time until they are due. Range 0 begins now, each other one at
+ * the end of the one before. Returns the end of a range, in ns from now.
  */
 static inline uint64_t ahead_within_ns(unsigned range)
 {

@@ -164,8 +164,8 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 }
 
 /*
- * Adds to a counter that only one thread writes. It can be a load and a store, because no other
- * thread can change the counter in between; a locked addition would be slower.
+ * Adds to a counter that only one thread writes, so a load and a store are enough. A locked
+ * addition would be slower.
  */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {

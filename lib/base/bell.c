@@ -29,9 +29,8 @@ static const struct bell_words always = {
 };
 
 /*
- * Writes to an eventfd or reads from it. Returns 0 or a negative errno, which is -EAGAIN if the
- * counter is already full (for a write) or already zero (for a read). If `vector_call` fails,
- * `plain_call` is tried, because a seccomp filter may allow only read() and write().
+ * Writes to an eventfd or reads from it. Returns -EAGAIN if its counter is already full or already
+ * zero. A seccomp filter may refuse `vector_call`; `plain_call` is the way without it.
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -91,9 +90,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * If the eventfd's counter is full, the write fails, and gives no edge to threads that wait
-	 * for one (EPOLLET). So read the eventfd, which clears the counter, and write again. If
-	 * that write fails too, another thread has written in between and has woken them.
+	 * A write to a full counter fails, and wakes nobody who waits for an edge (EPOLLET). So
+	 * read, which clears the counter, and write again. If that fails too, another thread has
+	 * written.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
@@ -144,10 +143,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Set `cleared` to the number of writes that had ended before the eventfd was read. Set it
-	 * after the read: if this thread is stopped in between, another thread finds the old number
-	 * and reads the eventfd again. The mask drops the count of writes that were in progress,
-	 * because such a write may come after the read.
+	 * Set after the read: if this thread is stopped in between, another thread reads the
+	 * eventfd again. Writes that were in progress may come after the read, so they are not
+	 * counted.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

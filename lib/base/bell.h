@@ -24,9 +24,8 @@ struct bell_words {
 void bell_words_init(struct bell_words *words);
 
 /*
- * Opens a bell, which is an eventfd that does not block and is closed on exec. Returns its
- * descriptor or a negative errno. It also fails if a seccomp filter does not let this process write
- * to the eventfd, because nobody would notice that later.
+ * Opens a bell: an eventfd that does not block. Fails also if a seccomp filter refuses writes to
+ * it, because later nobody would notice that.
  */
 int bell_open(void);
 
@@ -42,9 +41,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * bell_ring_by() writes to the eventfd, and bell_clear_by() reads it, with the buffers in `words`.
- * If a signal handler forks in the middle of a call, the kernel zeroes `words` in the child. The
- * buffers then have length 0, so the rest of the child's call transfers nothing.
+ * Write to the eventfd, and read it, with the buffers in `words`. The kernel zeroes `words` in a
+ * forked child. So a call during which a signal handler forks transfers nothing in the child.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

@@ -55,8 +55,8 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual);
 uint64_t clock_now_ns(const struct clock *clock);
 
 /*
- * Tells whether a sleep with a relative timeout can end at the wrong time, because this clock can
- * be set, or goes on while the machine is suspended. If so, the sleep needs a timerfd.
+ * Tells whether a sleep needs a timerfd: a relative timeout ends at the wrong time if the clock is
+ * set or goes on during a suspend.
  */
 bool clock_needs_deadline_fd(const struct clock *clock);
 

@@ -49,9 +49,8 @@ static inline unsigned cpu_current(void)
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts `count` things are best divided so that CPUs rarely share a part. It
- * is a power of two, about the number of CPUs, and at most `parts_max`. If it is not 1, each part
- * has at least `least` things.
+ * Returns into how many parts to divide `count` things so that CPUs rarely share a part: about one
+ * for each CPU, a power of two, and of at least `least` things if there are several.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

@@ -28,9 +28,8 @@ struct descriptors_low {
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
 /*
- * Closes those of the descriptors 0, 1 and 2 that are recorded in `low`. They were kept open so
- * that the next descriptor, `fd`, got a higher number. Returns `fd`, or -errno if `fd` is -1
- * because the call that should open it has failed.
+ * Closes the descriptors that descriptors_hold() has recorded. Returns `fd`, the one that was
+ * wanted, or -errno if that is -1 because its call has failed.
  */
 int descriptors_release(const struct descriptors_low *low, int fd);
 

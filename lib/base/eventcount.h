@@ -57,9 +57,8 @@ static inline void eventcount_advance(struct eventcount *eventcount, unsigned co
 }
 
 /*
- * Waits until the number changes, for at most `timeout_ns`; UINT64_MAX means no limit. `number` is
- * the value that eventcount_number() has returned. The call can return early, so the caller must
- * check again what it waits for.
+ * Waits until the number is not `number` any more, for at most `timeout_ns`; UINT64_MAX means no
+ * limit. Can return early, so check again what you wait for.
  */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)

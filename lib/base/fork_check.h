@@ -19,15 +19,14 @@ struct fork_check {
 };
 
 /*
- * Maps a page of `bytes` bytes, which the kernel zeroes in a forked child if it can. All but the
- * page's first word may be used by the caller. Returns 0 or a negative errno.
+ * Maps a page that the kernel zeroes in a forked child, if it can. The caller may use all of its
+ * `bytes` bytes but the first word.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Finds out by getpid() whether this process is a forked child. It is called when *is_opener is 0.
- * The kernel sets *is_opener to 0 in a child, but where the kernel cannot do that, *is_opener is
- * always 0. Returns 0, or -EOWNERDEAD in a child.
+ * Finds out by getpid() whether this is a forked child. Called when *is_opener is 0: in a child, or
+ * always if the kernel can't zero memory in a child. Returns 0 or -EOWNERDEAD.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 

@@ -47,8 +47,8 @@ void memory_advise_huge(const struct memory *memory)
 }
 
 /*
- * Creates a memfd that other processes may read. Returns its descriptor or a negative errno. Linux
- * 6.3 and later want to be told that it holds no program, by a flag that older kernels refuse.
+ * Creates a memfd that other processes may read. Linux 6.3 and later want a flag that says that it
+ * holds no program, which older kernels refuse.
  */
 static int memory_open_shown(const char *name)
 {
@@ -59,8 +59,8 @@ static int memory_open_shown(const char *name)
 }
 
 /*
- * Gives a memfd its size. Returns 0 or a negative errno. The process's file size limit is checked
- * first, because the kernel would raise SIGXFSZ if it is exceeded, which kills most programs.
+ * Gives a memfd its size. First checks the process's limit on file sizes, because the kernel kills
+ * most programs that exceed it (SIGXFSZ).
  */
 static int memory_resize_shown(int fd, size_t bytes)
 {
@@ -72,8 +72,8 @@ static int memory_resize_shown(int fd, size_t bytes)
 }
 
 /*
- * Fixes the size of a memfd, and keeps other processes from writing to it where the kernel can do
- * that (Linux 5.1). What is mapped already stays writable. Returns 0 or a negative errno.
+ * Fixes the size of a memfd, and since Linux 5.1 keeps others from writing to it. What is mapped
+ * already stays writable.
  */
 static int memory_seal(int fd)
 {
@@ -102,8 +102,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory)
 {
 	/*
-	 * If this call fails, the child still shares the memory with its parent, and both count in
-	 * it. The only harm is that the counts are wrong, so the error is ignored.
+	 * If this fails, the child and its parent both count in the shared memory. The counts are
+	 * wrong then, which is no reason to stop.
 	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

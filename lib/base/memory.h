@@ -28,18 +28,16 @@ int memory_reserve(struct memory *memory, size_t bytes);
 void memory_advise_huge(const struct memory *memory);
 
 /*
- * Reserves zeroed memory that other processes can map to read. It is a memfd with this name, whose
- * descriptor is stored in *ret_fd. Its size is fixed, and since Linux 5.1 others can't write to it.
- *
- * Returns 0 or a negative errno. After a failure the caller must still release the memory, and
- * close *ret_fd unless it is negative.
+ * Reserves zeroed memory in a memfd, which other processes can map to read. Stores its descriptor
+ * in *ret_fd.
+ * After a failure the caller must still release the memory, and close *ret_fd unless it is
+ * negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /*
- * Replaces memory that is shared with other processes by zeroed private memory at the same address.
- * A forked child calls it, because other processes read the shared memory as the parent's, so the
- * child must not write to it. It can be called in a signal handler.
+ * In a forked child, replaces shared memory by zeroed private memory at the same address, because
+ * others read the shared memory as the parent's. Safe in a signal handler.
  */
 void memory_unshare(const struct memory *memory);
 

@@ -32,12 +32,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's option struct to `ours`, which holds the defaults and keeps them if `theirs` is
- * NULL. `least_bytes` is the size that the struct had in an earlier version, which is still
- * accepted.
- *
- * Returns 0, or -EINVAL if the struct is smaller than ours and does not have that size, or -E2BIG
- * if it has options that this version does not know.
+ * Copies a caller's option struct to `ours`, which keeps its defaults if `theirs` is NULL.
+ * Returns -EINVAL if the struct is smaller than ours, unless it has `least_bytes`, the size of an
+ * earlier version, or -E2BIG if it has unknown options.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

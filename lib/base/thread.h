@@ -32,9 +32,8 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks in the calling thread the signals that thread_held_signals() returns, and stores the
- * previous mask for thread_release_signals(). Does not unblock other signals that the program has
- * blocked, because one of them may be pending and would be delivered.
+ * Blocks the signals of thread_held_signals() in the calling thread, and stores the mask from
+ * before. Unblocks none, because a signal that the program has blocked may be pending.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -50,8 +49,8 @@ static inline void thread_release_signals(const sigset_t *before)
 }
 
 /*
- * Returns the id of the calling thread's CPU clock. It serves as the thread's number: no other
- * living thread has it, it contains the kernel's number of the thread, and it costs no system call.
+ * Returns the id of the calling thread's CPU clock as its number: no other living thread has it,
+ * and it costs no system call.
  */
 static inline uint32_t thread_clock(void)
 {
@@ -78,8 +77,8 @@ static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), voi
 }
 
 /*
- * Unblocks the signals that the kernel raises because of the thread's own faults. The thread that
- * has started this one may have blocked them, and this one has inherited that.
+ * Unblocks the signals that the thread's own faults raise. A thread inherits the mask of the one
+ * that started it, which may block them.
  */
 static inline void thread_begin(void)
 {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Reads `bytes` bytes, or less if the file ends before. It goes on if the kernel returns fewer at a
- * time, or a signal interrupts it. Returns how many it has read, or a negative errno.
+ * Reads `bytes` bytes, or up to the end of the file, in several reads if need be. Returns how many,
+ * or a negative errno.
  */
 long whole_read(int fd, void *buffer, size_t bytes);
 

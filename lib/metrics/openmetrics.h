@@ -85,9 +85,8 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds one bucket of a histogram. `count` is the number of all values from 0 to the end of the
- * bucket, because buckets in OpenMetrics are cumulative. A bucket above METRICS_BUCKET_MAX is
- * written as +Inf.
+ * Adds one bucket of a histogram. `count` is the number of all values up to the bucket's end. A
+ * bucket above METRICS_BUCKET_MAX is written as +Inf.
  */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
@@ -106,10 +105,8 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns.
- * The text has the times in seconds. It has neither the sample _sum nor _count, because the sum of
- * the times is unknown, and readers expect both samples or none. The bucket +Inf has the number of
- * all times.
+ * Adds a histogram of times, in seconds. buckets[i] has the times from 2^i ns to less than 2^(i+1)
+ * ns. Their sum is unknown, so there is no _sum, and therefore no _count.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
