@@ -78,7 +78,8 @@ int timerhub_store_stats(struct timerhub_store *store, struct timerhub_store_sta
 	stats.oldest_due_ns = UINT64_MAX;
 	is_held_back = store->keeper.is_held_back;
 	lock_give(&store->shared.lock);
-	result = store_has_failed(store) ? 0 : count_all(store, &stats);
+	if (store_find_files(store) == 0 && !store_has_failed(store))
+		result = count_all(store, &stats);
 	if (result < 0)
 		return result;
 	stats.is_polling = u32_load_relaxed(&store->watch.is_polling); /* relaxed: only shown */
