@@ -10,8 +10,8 @@
 #include "base/text.h"
 
 /*
- * A histogram has 64 buckets, but the text shows only those that end between 2^7 - 1 ns and 2^36 -
- * 1 ns (69 s). Shorter times are counted in the first of these, and longer times in +Inf.
+ * Of a histogram's 64 buckets, the text shows those that end at 2^7 - 1 ns to 2^36 - 1 ns (69 s).
+ * Shorter times are in the first of these, longer ones in +Inf.
  */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
@@ -85,9 +85,8 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds one bucket of a histogram. `count` is the number of all values from 0 to the end of the
- * bucket, because buckets in OpenMetrics are cumulative. A bucket above METRICS_BUCKET_MAX is
- * written as +Inf.
+ * Adds one bucket of a histogram. Buckets in OpenMetrics are cumulative, so `count` includes all
+ * lower ones. A bucket above METRICS_BUCKET_MAX is written as +Inf.
  */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
@@ -106,10 +105,8 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Adds a histogram of times. buckets[i] is the number of times from 2^i ns to less than 2^(i+1) ns.
- * The text has the times in seconds. It has neither the sample _sum nor _count, because the sum of
- * the times is unknown, and readers expect both samples or none. The bucket +Inf has the number of
- * all times.
+ * Adds a histogram of times, which the text has in seconds. buckets[i] is the number of times from
+ * 2^i ns to less than 2^(i+1) ns.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
@@ -121,6 +118,7 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 		if (i >= METRICS_BUCKET_MIN && i <= METRICS_BUCKET_MAX)
 			metrics_add_bucket(text, family, labels, i, count);
 	}
+	/* Leave out _sum and _count: the sum is unknown, and readers expect both or none. */
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 

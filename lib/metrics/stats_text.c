@@ -42,9 +42,8 @@ static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
 	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
 	/*
-	 * This is a gauge, because it can become smaller, which a counter must not. It is computed
-	 * from how many timers were armed, are live and were delivered, and these are read at
-	 * different moments.
+	 * A gauge, because it can become smaller, which a counter must not: it is computed from
+	 * numbers that are read at different moments.
 	 */
 	NUMBER(GAUGE, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),

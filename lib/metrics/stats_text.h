@@ -17,9 +17,8 @@ struct labelled_stats {
 };
 
 /*
- * Adds a metric family (in the sense of OpenMetrics) for each number in the statistics, with a
- * sample for each hub. The caller may add families of its own afterwards, and must call
- * metrics_end() at the end.
+ * Adds a metric family of OpenMetrics for each number in the statistics, with a sample for each
+ * hub. The caller may add families of its own, and must call metrics_end().
  */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 
