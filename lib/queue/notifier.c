@@ -91,8 +91,8 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough. The owner stores the 1 before it counts its write to the eventfd, and
-	 * bell_clear_counted() has just loaded that count.
+	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
+	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

@@ -24,8 +24,8 @@ struct notifier {
 	 */
 	atomic_u32 *ticket;
 	/*
-	 * 0: the owner must write to the eventfd with its next event. 1: it need not, because that
-	 * was done, or because a consumer is about to read the outbox.
+	 * 0: the owner must write to the eventfd when it publishes. 1: it need not, because the
+	 * eventfd was written to, or because a consumer is about to read the outbox.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
@@ -33,8 +33,8 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its futex word goes on from the number that the last queue with this index
- * has left there, made odd, because 0 marks a forked child.
+ * Sets up a notifier. Keeps the number that earlier queues have left in the futex word, but makes
+ * it odd, because 0 means a forked child.
  */
 void notifier_begin(struct notifier *notifier);
 

@@ -120,8 +120,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough, because the owner later publishes the timer's newer handle by a
-	 * seq_cst store: a consumer that sees that handle also finds the 0.
+	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
+	 * store. A consumer that sees the newer handle finds 0 in this cell.
 	 */
 	if (u64_load_relaxed(cell) == handle)
 		/*
@@ -153,7 +153,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	/*
 	 * From here on consumers find no handle, and a thread that loads this head also sees
 	 * TAIL_COMPACTING. [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
-	 * outbox_take_before(): the old cells were copied.
+	 * outbox_take_before(), which has copied the cells.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}

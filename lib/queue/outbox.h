@@ -85,8 +85,8 @@ void outbox_publish(struct outbox *outbox);
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Removes the handles for which `keep` returns false, and returns how many are left. Consumers find
- * the outbox empty, but not exhausted, until the owner calls outbox_publish().
+ * Removes the handles for which `keep` returns false, and returns how many are left. Until the next
+ * outbox_publish() consumers find the outbox empty, but outbox_exhausted() is false.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 

@@ -18,8 +18,8 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 }
 
 /*
- * Counts how late a queue's events are that are about to be published. A consumer's run time must
- * not count as lateness, so call it before the consumers are woken.
+ * Counts the lateness of a queue's events that are about to be published. Call it before consumers
+ * are woken, because their run time must not count as lateness.
  */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {

@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Counts a timer that the owner has handled. After many since the first unpublished event,
- * publishes the events of all queues, so that none waits long.
+ * Counts a timer that the owner has handled. After PUBLISHER_UNTOLD_MAX of them since the first
+ * unpublished event, publishes all events, so that none waits long.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

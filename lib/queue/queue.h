@@ -19,8 +19,8 @@
 struct timerhub;
 
 /*
- * Stands in the hub's table of queues for a queue that is closed, but that the owner may still use
- * until its present pass over the timers has ended.
+ * Takes the place of a closed queue in the hub's table until the owner's present round of work has
+ * ended, because the owner may still use the queue until then.
  */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
@@ -68,8 +68,8 @@ struct timerhub_queue {
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes the queue of an observable loop show in `cell` what the dispatching thread is doing, and
- * count slow callbacks on `loop_board`. No thread may dispatch the queue meanwhile.
+ * Makes threads that dispatch the queue of an observable loop show in `cell` what they are doing,
+ * and count slow callbacks on `loop_board`. Call it before the first dispatch.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

@@ -26,8 +26,8 @@
  */
 struct callback {
 	/*
-	 * The handle << 2 and two flags while the thread delivers a timer's event or runs its
-	 * callback; else 0. The thread writes this word, but cancellers set NOW_WAITED.
+	 * While the cell's thread delivers a timer's event or runs its callback, the timer's handle
+	 * << 2 and two flags; else 0. Cancellers set the flag NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -139,8 +139,8 @@ static inline void callback_free(struct callback *callback)
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the calling thread's cell after a dispatch. If an exception has left the last callback,
- * records its end first, because cancellers may wait for it.
+ * Gives up the calling thread's cell (struct callback) after a dispatch. If an exception has left
+ * the last callback, records its end first, because cancellers may wait for it.
  */
 static inline void callbacks_leave(struct callback *callback)
 {

@@ -59,8 +59,8 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Gives the calling thread the cell of a thread that has ended. Returns NULL if there is none, or
- * if a search has found none in the last second.
+ * Gives the calling thread the cell (a record of what a thread does) of an ended thread. Returns
+ * NULL if there is none, or if a search has failed in the last second.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {

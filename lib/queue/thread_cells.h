@@ -10,8 +10,8 @@
 #include "queue/queue.h"
 
 /*
- * Returns the calling thread's cell, or NULL if all 256 cells belong to other living threads. If
- * the thread has just got its cell, *ret_taken is set to true.
+ * Returns the cell in which the calling thread says what it is doing, or NULL if all 256 belong to
+ * other living threads. If the cell is new, *ret_taken is set to true.
  */
 struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
                                      bool *ret_taken);
@@ -26,8 +26,8 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Remembers the cell of the calling thread, so that its next dispatch need not search for it.
- * Relaxed is enough, because a thread that finds another's cell searches for its own.
+ * Remembers the cell in which the calling thread says what it is doing, so that its next dispatch
+ * finds it. Relaxed is enough, because a thread that finds another's cell searches for its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
