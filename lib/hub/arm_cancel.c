@@ -398,8 +398,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If this is the timer's callback and another thread has cancelled the timer, do not wait
-	 * for callbacks: that thread may wait for this one, and both would block for ever.
+	 * If the timer's callback makes this call after another thread has cancelled the timer, do
+	 * not wait for callbacks: both threads could wait for each other for ever.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -98,7 +98,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * Counts how late events were taken. The clock is read only if *now_ns is 0, once a call, so the
+ * Counts how late events were taken. A call reads the clock only once, when *now_ns is 0, so the
  * later events of a long dispatch seem less late.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
@@ -123,8 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes up to CONSUME_BATCH handles from the outbox, and appends the events that they still have to
- * `events`, which has *count. Returns false if the outbox was empty.
+ * Takes up to CONSUME_BATCH handles from the outbox, and adds their events to the *count in
+ * `events`. Handles of cancelled or re-armed timers have none. Returns false if the outbox was
+ * empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -220,8 +221,8 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * The state of a call of timerhub_dispatch(). The call stops at `end`, so that it does not run the
- * callback of a timer twice that expires again meanwhile.
+ * The state of a call of timerhub_dispatch(). The call stops at `end`, because a timer that expires
+ * again meanwhile must not have its callback called twice.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -346,8 +347,8 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 }
 
 /*
- * Dispatches a queue, and returns how many events it took. It and the functions that it calls are
- * inlined, so that a dispatch without `watching` has no code for that.
+ * Dispatches a queue, and returns how many events it took. All functions that it calls are inlined,
+ * so that a dispatch that nobody can observe (`watching` is NULL) is fast.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
@@ -443,8 +444,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * Let the queue remember this cell if it remembers nobody's, or if the cell is new, because
-	 * this thread may replace a consumer that has ended.
+	 * Let the queue remember this cell if the remembered one has no thread, or if this one is
+	 * new, because this thread may replace a consumer that has ended.
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);

@@ -117,8 +117,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Arming a timer that is due before this time wakes the owner. An owner thread looks for
-	 * timers when it starts; in a manual hub, the first arm must wake the program.
+	 * Only a timer that is due before this time wakes the owner when it is armed. An owner
+	 * thread looks for timers at its start; a manual hub's first arm must wake the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -320,8 +320,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * No timer was armed in slots that timerhub_arm_many() took and put back. They can
-	 * outnumber arena.taken, which was read earlier, if another call has failed since.
+	 * `untaken` counts slots that timerhub_arm_many() has taken and put back. It is read later
+	 * than arena.taken, so it can be greater if another call fails in between.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;

@@ -43,7 +43,7 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 
 /*
  * Blocks until there may be an event or another reason to return. While the owner compacts a
- * stopped queue, it only naps, because the owner wakes one thread for each event.
+ * stopped queue, the call only naps, because the owner wakes one thread for each event.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
