@@ -93,8 +93,9 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a search for the cell of an ended thread last found none, on the hub's clock; 0:
-	 * never. In the next second nobody searches, because a search makes many system calls.
+	 * When a search for an ended thread, whose record in `cells` can be reused, last found
+	 * none; 0: never. In the next second nobody searches, because a search makes many system
+	 * calls.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -259,9 +260,8 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 }
 
 /*
- * Opens a board, with all counters 0, for a complete `config`. *ret_fd is the memfd of an
- * observable board, else -1. Returns 0 or a negative errno; -ENOSPC may mean too many observable
- * boards.
+ * Opens a board, with all counters 0. `config` must have its defaults filled in. *ret_fd is the
+ * memfd of an observable board, else -1. Returns 0 or a negative errno.
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 

@@ -100,8 +100,8 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Counts a slow callback of `fn` when all entries belong to other functions: gives it the least
- * recently used one. While threads use all entries, only the totals count the callback.
+ * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
+ * recently used one to `fn`. While threads use all entries, only the totals count the callback.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
