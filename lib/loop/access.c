@@ -44,8 +44,8 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Adopts a forked child's copy of a loop, which shares timerfd and counter board with the parent.
- * The copy gets a new board now, and a timerfd in the next timerhub_loop_fd().
+ * Adopts a forked child's copy of a loop, which shares its timerfd and its counter board with the
+ * parent. The copy gets a new board now, and a timerfd in the next timerhub_loop_fd().
  */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {

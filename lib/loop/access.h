@@ -37,7 +37,7 @@ static inline int loop_check(struct timerhub_loop *loop)
 }
 
 /*
- * Checks whether the calling thread may use descriptor, clock and counter board. Returns
+ * Checks whether the calling thread may use the loop's descriptor, clock or counter board. Returns
  * -EOWNERDEAD in a forked child that has not adopted the loop, else what loop_check() returns.
  */
 int loop_check_alive(struct timerhub_loop *loop);

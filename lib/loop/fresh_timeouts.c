@@ -16,7 +16,7 @@
 
 /*
  * Moves all timeouts from the array `fresh` to the list of timeouts to be scheduled. Callbacks have
- * set them in the present turn, so they must not expire before the next.
+ * set them in the present turn, so they must not expire before the next turn.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
@@ -40,7 +40,7 @@ static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 	if (before_ns == UINT64_MAX)
 		return UINT64_MAX; /* a stopped timeout stays stopped */
 	/*
-	 * If the clock was set back, the sum is right, because the time since is negative.
+	 * If the clock was set back, the sum is right, because the time that was added is negative.
 	 * Otherwise the sum has overflowed.
 	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;

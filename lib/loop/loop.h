@@ -82,8 +82,8 @@ struct timerhub_loop {
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
 	 * Where the loop's thread shows other processes what it is doing; NULL: not observable.
-	 * After a callback has closed the loop it is `gone_cell`, because the shared memory may be
-	 * unmapped.
+	 * After a callback has closed the loop, this is `gone_cell`, because the shared memory may
+	 * be unmapped.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;

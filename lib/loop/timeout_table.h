@@ -81,8 +81,8 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a free place, or returns false if there is none. The timeout takes over the
- * place's schedule entry, so that removing and adding does not change the schedule.
+ * Gives a timeout a free place in the table, or returns false if there is none. The timeout takes
+ * over the place's schedule entry, so that removing and adding does not change the schedule.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

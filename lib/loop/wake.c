@@ -33,7 +33,7 @@
 
 /*
  * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback
- * queue_alarm() changes wake->set_ns, so that wake_dispatch() knows not to count it.
+ * queue_alarm() changes wake->set_ns, so that wake_dispatch() does not count that callback.
  */
 static int wake_arm(struct wake *wake)
 {
