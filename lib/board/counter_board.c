@@ -29,8 +29,8 @@
 static atomic_ptr shown[BOARD_SHOWN_MAX];
 
 /*
- * Runs in a forked child, and replaces each board, a shared mapping that holds counters, by private
- * memory. Otherwise the child would go on counting in its parent's counters.
+ * Replaces each registered board (a shared mapping with counters) by private memory in a forked
+ * child, so that the child does not change its parent's counters.
  */
 static void board_forked(void)
 {
@@ -51,9 +51,8 @@ static void board_register(void)
 }
 
 /*
- * Registers a board, a shared mapping that holds counters. A forked child replaces each registered
- * board by private memory, so that it does not change its parent's counters. Returns 0, or -ENOSPC
- * if BOARD_SHOWN_MAX boards are registered, or the error of pthread_atfork(3).
+ * Registers a board, so that a forked child replaces it by private memory. Returns 0, -ENOSPC if
+ * BOARD_SHOWN_MAX boards are registered, or the error of pthread_atfork(3).
  */
 static int board_show(struct board *board)
 {
@@ -72,9 +71,8 @@ static int board_show(struct board *board)
 }
 
 /*
- * Unregisters a board, a shared mapping that holds counters, before it is unmapped. Otherwise a
- * forked child would put private memory at the board's old address, as it does for each registered
- * board, and could destroy another mapping there. Does nothing if the board is not registered.
+ * Unregisters a board, if it is registered, before it is unmapped: a forked child could otherwise
+ * destroy another mapping at its old address.
  */
 static void board_hide(struct board *board)
 {
@@ -109,10 +107,8 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Allocates memory for the memfd in which other processes see the counters of a hub or loop.
- * Without that, a later write to the mapping raises SIGBUS if no memory is left. Returns 0, or
- * -ENOSPC if there is too little memory. The counters of queues are left out, because most of them
- * are never used.
+ * Allocates the memory of an observable board's memfd, so that later writes raise no SIGBUS. The
+ * queues' counters are left out, because most are never used. Returns 0 or -ENOSPC.
  */
 static int board_commit(int fd)
 {

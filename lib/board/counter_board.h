@@ -75,18 +75,16 @@ struct board_owner {
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
 	/*
-	 * How many timers were due soon, counted at the time `ahead_at_ns`: ahead[0] are those that
-	 * were due within 1 ms, ahead[1] those within 1 to 10 ms, and so on, as ahead_within_ns()
-	 * says. They are counted only in an observable hub or loop, whose counters other processes
-	 * can read, and at most once a second.
+	 * How many timers were due soon after `ahead_at_ns`: ahead[0] within 1 ms, ahead[1] within
+	 * 1 to 10 ms, and so on. Counted at most once a second, and only if observable.
 	 */
 	atomic_u64 ahead[AHEAD_RANGES];
 	atomic_u64 ahead_at_ns; /* when `ahead` was last counted, on the hub's clock; 0: never */
 };
 
 /*
- * The counters that every thread which uses the hub may increment. They may share a cache line,
- * because a thread increments them only in an operation that is slow anyway, such as a system call.
+ * The counters that any thread may increment. They share a cache line, because a thread increments
+ * them only in an operation that is slow anyway, such as a system call.
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
@@ -95,24 +93,21 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * Each thread shows what it is doing in a record, its cell. If all cells are taken, a new
-	 * thread searches for the cell of an ended thread. This is the time on the hub's clock when
-	 * such a search last found none, or 0 if none has failed. In the second after it nobody
-	 * searches, because a search makes a system call for each cell.
+	 * When a search for an ended thread, whose record in `cells` can be reused, last found
+	 * none; 0: never. In the next second nobody searches, because a search makes many system
+	 * calls.
 	 */
 	atomic_u64 looked_ns;
 };
 
 /*
- * Counters of one stack of free timer slots; a hub has several such stacks (timer/arena.h). In an
- * observable hub, each thread that changes the stack copies them here, so that timerhub-top(1) can
- * show them.
+ * Counters of one of the stacks of free timer slots (timer/arena.h). Threads that change the stack
+ * of an observable hub copy them here for timerhub-top(1).
  */
 struct board_shard {
 	/*
-	 * Two numbers in one word. The low BOARD_DEPTH_BITS bits say how many free slots are on the
-	 * stack now. The bits above them count the slots that were taken from the stack so far,
-	 * modulo 2^38.
+	 * The low BOARD_DEPTH_BITS bits say how many free slots are on the stack, and the bits
+	 * above how many were taken from it so far, modulo 2^38.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 laps; /* takes so far, divided by 2^38 */
@@ -120,23 +115,19 @@ struct board_shard {
 };
 
 /*
- * The numbers of one of the ring buffers through which threads tell the hub's owner about timers
- * (owner/inbox.h). These numbers can be a little out of date. `tail` - `head` timers wait in the
- * ring buffer. While the ring buffer is full, timers go into a bitmap, the spill map, in which
- * about `spilled` - `drained` of them wait.
+ * The numbers of one of the inbox's ring buffers (owner/inbox.h), which may be a little out of
+ * date. `tail` - `head` timers wait in the ring buffer.
  */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
-	atomic_u64 spilled;
+	atomic_u64 spilled; /* timers put into the bitmap while the ring is full */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* the owner writes it, and `drained` */
-	atomic_u64 drained;
+	atomic_u64 drained;                         /* timers taken out of that bitmap */
 };
 
 /*
- * The counters of a queue. They are not reset when the queue is closed, and the next queue with the
- * same index in the hub's table goes on counting. A published handle leaves the queue when a
- * consumer receives its event (`delivered`), or skips it, for example because the timer was
- * cancelled (`passed_over`). So `put` - `delivered` - `passed_over` handles wait in the queue.
+ * The counters of a queue, and of earlier queues with its index. `put` - `delivered` -
+ * `passed_over` timer handles wait in the queue.
  */
 struct board_queue {
 	/*
@@ -148,16 +139,13 @@ struct board_queue {
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
 	/*
-	 * When a thread last took events from the queue, on the hub's clock; 0: never. The time is
-	 * stored when a drain or a wait returns events. When a dispatch begins, it is stored only
-	 * in an observable hub or loop, whose counters other processes can read.
+	 * When a thread last took events, on the hub's clock; 0: never. Stored when a drain or wait
+	 * returns events and, if observable, when a dispatch begins.
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many timer handles the hub's owner thread has put into the queue and into earlier
-	 * queues with this index. The thread that opens a queue sets this to `delivered` +
-	 * `passed_over`, because all handles of the earlier queues are gone. Consumers write
-	 * neither this field nor the next three, so a new cache line begins here.
+	 * How many handles the owner has put into this queue and its predecessors. A new queue
+	 * begins with `delivered` + `passed_over`. Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -185,18 +173,16 @@ static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 }
 
 /*
- * How late consumers took events on one group of CPUs: those whose numbers are equal modulo
- * BOARD_DELIVERIES_MAX. Bucket i counts the events that were 2^i to 2^(i+1) - 1 ns late. The first
- * bucket also counts the events that were not late.
+ * How late consumers took events, by the number of their CPU modulo BOARD_DELIVERIES_MAX. Bucket i
+ * counts 2^i to 2^(i+1) - 1 ns; the first also counts events that were not late.
  */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 };
 
 /*
- * Returns the histogram bucket that counts an event which was due at `deadline_ns` and was taken or
- * published at `now_ns`. An event that seems to be early, because the clock was set back, is
- * counted in bucket 0.
+ * Returns the histogram bucket that counts how late `now_ns` is after `deadline_ns`. It is 0 if the
+ * clock was set back to before the deadline.
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
@@ -204,9 +190,8 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop. The loop's thread copies them here at the end of timerhub_loop_turn() and
- * timerhub_loop_settle(), so that other processes can read them. How late timeouts were is counted
- * in board_owner.lateness.
+ * The counters of a loop. Its thread copies them here at the end of a turn or settle, for other
+ * processes. Lateness is counted in board_owner.lateness.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
@@ -222,17 +207,15 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing, for example which callback it runs. If the loop also
-	 * handles the timers of a hub, and other processes can read the hub's counters, this is
-	 * unused. The thread then writes to board_queue.loop in the hub's counters.
+	 * What the loop's thread is doing. Unused if the loop has an observable hub, because the
+	 * thread then writes to board_queue.loop on the hub's board.
 	 */
 	struct board_cell cell;
 };
 
 /*
- * All counters of a hub or a loop, in one piece of memory. Other processes can map it if the hub or
- * loop is observable. A loop uses only `header`, `loop`, `slow`, and the fields `lateness`, `ahead`
- * and `ahead_at_ns` of `owner`. Everything else is 0 in the board of a loop.
+ * All counters of a hub or a loop. A loop uses only `header`, `loop`, `slow`, and the fields
+ * `lateness`, `ahead` and `ahead_at_ns` of `owner`.
  */
 struct board {
 	struct board_header header;
@@ -248,9 +231,8 @@ struct board {
 };
 
 /*
- * If a thread is dispatching the queue at the address `queue`, returns when the thread began what
- * it is doing now, for example a callback. Otherwise returns 0. `cell` is the record in which the
- * thread shows what it is doing.
+ * Returns when the cell's thread began what it is doing, for example a callback, if it is
+ * dispatching the queue at the address `queue`; else 0.
  */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
@@ -262,10 +244,8 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns the moment since which no thread has taken events from the queue with this index. That is
- * the latest of three: when an event was put into the empty queue, when a thread last took events,
- * and when a thread that is dispatching the queue began its present callback. If no event waits,
- * the result means nothing.
+ * Returns since when events wait untaken in the queue: since it was empty, since a thread took
+ * some, or since a dispatching thread began its callback, whichever was latest.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {
@@ -280,26 +260,20 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 }
 
 /*
- * Opens a board (memory for counters, which are 0 at first). The board's header describes `config`,
- * in which all defaults must be filled in. If `config` asks for an observable board, the board is a
- * memfd, which is stored in *ret_fd; otherwise *ret_fd is -1.
- *
- * Returns 0 or -ENOMEM. For an observable board it can also return -EMFILE, an error of
- * memfd_create(2), or -ENOSPC if memory is short or there are too many observable boards.
+ * Opens a board, with all counters 0. `config` must have its defaults filled in. *ret_fd is the
+ * memfd of an observable board, else -1. Returns 0 or a negative errno.
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
 /*
- * Stores in the board, the memory with the counters of a hub or a loop, whether the hub or loop is
- * open. Processes that show the counters read this. A forked child must not call the function,
- * because the board belongs to its parent.
+ * Tells processes that read the counters whether the hub or loop is open. A forked child must not
+ * call it, because the board belongs to its parent.
  */
 void board_announce(struct board *board, bool open);
 
 /*
- * Stores how many timers are due soon, so that timerhub-top(1) can show it: counts[0] within 1 ms
- * from `now_ns`, counts[1] within 1 to 10 ms, and so on, as ahead_within_ns() says. Only the hub's
- * owner or the loop's thread may call it.
+ * Shows how many timers are due soon: counts[0] within 1 ms, counts[1] within 1 to 10 ms, and so
+ * on. Only the hub's owner or the loop's thread calls it.
  */
 static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
                                     const uint64_t counts[AHEAD_RANGES])

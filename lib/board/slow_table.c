@@ -23,11 +23,9 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * The low bits of `gate` count the threads that use the entry. A thread that reuses the
-	 * entry for another function sets SLOW_GIVING in `gate` by a CAS, which fails while the
-	 * count is not 0. That CAS and the increment below are seq_cst. If the increment comes
-	 * first, the CAS fails. If the CAS comes first, this thread sees SLOW_GIVING or the new
-	 * function.
+	 * This increment and the CAS that sets SLOW_GIVING are seq_cst. If the CAS comes first,
+	 * this thread sees SLOW_GIVING or the new function. If the increment comes first, the CAS
+	 * fails.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -53,8 +51,8 @@ static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, u
 /* ---- the table ---- */
 
 /*
- * Counts a slow callback in the entry of its function. If the function has none and `claims` is
- * true, an unused entry becomes the function's. Returns false if there is no entry for it.
+ * Counts a slow callback in the entry of its function or, if `claims` is true, in an unused entry,
+ * which becomes the function's. Returns false if there is none.
  */
 static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims, uint64_t took_ns,
                              uint64_t now_ns)
@@ -64,10 +62,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * If `claims` is true and this entry is unused, give it to `fn`. Relaxed is enough:
-		 * the counters of an unused entry are 0 from the start, so the CAS need not publish
-		 * them. If the CAS fails because another thread has just given the entry to `fn`,
-		 * this thread can use it as well.
+		 * Give an unused entry to `fn`, unless another thread has just done so. Relaxed is
+		 * enough, because the counters of an unused entry are 0 from the start.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -81,8 +77,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 }
 
 /*
- * Returns the least recently used of the entries that no thread is using right now, or NULL if
- * threads are using all of them. Stores the entry's `gate`, which counts its users, in *ret_gate.
+ * Returns the least recently used of the entries that no thread is using, or NULL. *ret_gate is the
+ * entry's `gate`, which counts its users.
  */
 static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint64_t *ret_gate)
 {
@@ -104,10 +100,8 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Counts a slow callback of the function `fn` when all entries of the table belong to other
- * functions. The entry that was used least recently is given to `fn`. If other threads are using
- * all entries at this moment, no entry counts the callback, and it only appears in the sums of all
- * functions.
+ * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
+ * recently used one to `fn`. While threads use all entries, only the totals count the callback.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)

@@ -28,8 +28,8 @@
 #define SLOW_FUNCTIONS 32
 
 /*
- * An entry's gate is one word: how many threads use the entry, whether it is being given to another
- * function, and above that how often it was given away.
+ * An entry's gate is one word. Its parts, from the low bits up: how many threads use the entry,
+ * whether it is being given to another function, and how often it was.
  */
 #define SLOW_USERS_MASK ((UINT64_C(1) << 24) - 1)
 #define SLOW_GIVING (UINT64_C(1) << 24)
@@ -93,9 +93,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Fills `ret`, an array of SLOW_FUNCTIONS elements. Each element says of one callback function how
- * often it was slow, and for how long. The function with the longest single call comes first.
- * Returns how many elements it has filled.
+ * Fills `ret`, an array of SLOW_FUNCTIONS elements, with the functions that were slow, the one with
+ * the longest single call first. Returns how many there are.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {

@@ -67,9 +67,8 @@ struct cell_reading {
 /* ---- calls of the thread that has the cell, whose own loads are relaxed ---- */
 
 /*
- * Returns the cell that *cell points at. The pointer is read as volatile, so that the compiler
- * loads it once: gcc would otherwise keep the address of each member on the stack, and load one for
- * each store.
+ * Returns *cell. The pointer is read as volatile, because gcc would otherwise keep the address of
+ * each member on the stack, and load one for each store.
  */
 static inline struct board_cell *cell_of(struct board_cell *const *cell)
 {
@@ -77,9 +76,8 @@ static inline struct board_cell *cell_of(struct board_cell *const *cell)
 }
 
 /*
- * Returns the word that says whether the thread is inside a call into the library or one of its
- * callbacks (TIMERHUB_IN_CALL), or outside the library (TIMERHUB_AWAY). `cell` is the record in
- * which the thread shows what it is doing.
+ * Returns the word `state`, whose low bits say whether the thread is inside a call into the library
+ * (TIMERHUB_IN_CALL) or outside (TIMERHUB_AWAY).
  */
 static inline uint64_t cell_state(const struct board_cell *cell)
 {
@@ -87,17 +85,15 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Records that the thread has entered a call into the library at `now_ns`, so that other threads
- * and processes can see it. `state` is the result of cell_state(), which must say that the thread
- * was outside the library.
+ * Records for other threads and processes that the thread has entered a call into the library at
+ * `now_ns`. `state` is the result of cell_state(), which must say TIMERHUB_AWAY.
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * `count` numbers the callbacks within one call into the library. Reset it, so that a
-	 * reader does not confuse a callback of this call with the callback that had the same
-	 * number in the thread's last call.
+	 * Reset `count`, the number of the callback within a call, so that a reader does not take a
+	 * callback of this call for one of the last call.
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
@@ -109,7 +105,7 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 
 /*
  * Records that the thread has returned from a call into the library, and is outside the library now
- * (TIMERHUB_AWAY). `cell` is the record in which the thread shows what it is doing.
+ * (TIMERHUB_AWAY).
  */
 static inline void cell_leave(struct board_cell *cell)
 {
@@ -122,10 +118,7 @@ static inline void cell_leave(struct board_cell *cell)
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
 }
 
-/*
- * Records that the thread is outside the library (TIMERHUB_AWAY), no matter what the record said
- * before. `cell` is the record in which the thread shows what it is doing.
- */
+/* Records that the thread is outside the library (TIMERHUB_AWAY), whatever the cell said before. */
 static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
@@ -137,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 }
 
 /*
- * Records that the thread is about to run the callback `fn`, so that other threads and processes
- * can see it. `count` is the number of the callback within the present call into the library.
+ * Records for other threads and processes that the thread is about to run the callback `fn`, the
+ * number `count` within its present call into the library.
  */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
@@ -181,8 +174,7 @@ static inline uint32_t cell_tid(uint32_t clock)
 
 /*
  * Reads what the thread of a cell is doing. Returns false if no thread has the cell. If the cell
- * changes again and again while it is read, the thread is running many short callbacks; the result
- * then says that it is inside its call, and in no callback.
+ * keeps changing, the result says that no callback runs.
  */
 static inline bool cell_read(const struct board_cell *cell, struct cell_reading *ret)
 {
@@ -199,8 +191,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * `count` is loaded after `fn`, so it belongs to the callback that `fn` names or to
-		 * a later one. If a later callback has another `fn`, the check below fails.
+		 * `count` is loaded after `fn`, so it belongs to the callback `fn` or to a later
+		 * one. If the later one is another function, the check below fails.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
@@ -210,9 +202,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with cell_end() and cell_leave(): these loads tell whether the
-		 * callback or the library call ended while the values above were loaded. If so,
-		 * `fn`, `count` or `state` has changed.
+		 * [cell] pairs with cell_end() and cell_leave(): if the callback or the call into
+		 * the library ended while these values were loaded, `fn`, `count` or `state` has
+		 * changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -53,8 +53,8 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/*
-		 * Clear the eventfd before the owner's round of work begins. If it were cleared
-		 * later, a wake-up that is meant for the next round could be lost.
+		 * Clear the eventfd first, because a wake-up that comes during this round of work
+		 * may be meant for the next round.
 		 */
 		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
@@ -81,9 +81,8 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0 to `advancing` instead of loading it, because a load could return an old value and
-	 * miss a timerhub_advance() that another thread has begun. The release lets the next
-	 * timerhub_advance() see what this thread has stored.
+	 * Add 0, because a load could miss a timerhub_advance() that has just begun. The release
+	 * shows this thread's stores to the next timerhub_advance().
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*

@@ -259,19 +259,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. The most frequent case is an armed timer that moves to a later deadline. It
- * calls no function, because a call would store registers on the stack, and the compare-and-swap (a
- * locked instruction) would have to wait for these stores.
+ * Re-arms a timer. To move an armed timer to a later deadline is frequent and calls no function,
+ * because registers saved on the stack would delay the compare-and-swap.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/*
-	 * In a forked child the capacity is 0, so this test fails, and hub_rearm() is called below.
-	 * It refuses to re-arm in a child.
-	 */
+	/* In a forked child the capacity is 0, so that hub_rearm() is called and refuses. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -397,14 +393,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel first, so that callbacks_wait() does not miss a thread that runs the callback. The
-	 * cancel acquires what such a thread has stored before it took the event.
+	 * Cancel first: the cancel acquires what a thread has stored before it took the event, so
+	 * callbacks_wait() misses no thread that runs the callback.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the timer's own callback makes this call and another thread has cancelled the timer,
-	 * that thread may be waiting for the callback to end. Then do not wait for callbacks on
-	 * other threads, or two threads could wait for each other for ever.
+	 * If the timer's callback makes this call after another thread has cancelled the timer, do
+	 * not wait for callbacks: both threads could wait for each other for ever.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -436,9 +431,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes the timer in a slot to the callback of timerhub_each(). Returns false if the slot is
- * free, if the timer's queue is being closed, or if an event loop of this library has armed the
- * timer for itself.
+ * Describes the timer in a slot for timerhub_each(). Returns false if the slot is free, its queue
+ * is being closed, or a loop has armed the timer for itself.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -452,16 +446,14 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. This load sees the queue's pointer, because the queue was
-		 * opened before the timer was armed, and timer_guess() has loaded with acquire. If
-		 * the queue was closed and another queue has its index now, the timer was
-		 * cancelled, so the CAS below fails and the slot is read again.
+		 * Relaxed is enough: the queue was opened before the timer was armed, and
+		 * timer_guess() has loaded with acquire. If the index has another queue now, the
+		 * CAS below fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * Check that the timer is still the same. This is a compare-and-swap that changes
-		 * nothing, and not a load, because a load could be reordered before those of
-		 * timer_read().
+		 * This CAS changes nothing, but checks that the timer is still the same. A load
+		 * could run before the loads of timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -21,9 +21,8 @@
 #define CONSUME_BATCH 32
 
 /*
- * Delivers the event of a handle. Returns false if the timer has no event any more. If *ret_ended
- * is true, the timer has ended, and the caller must free its slot. The function is always inlined,
- * which saves 12 instructions an event.
+ * Delivers a handle's event, or returns false if it has none any more. If *ret_ended is true, the
+ * caller must free the timer's slot. Inlining saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -99,10 +98,8 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * Counts in a histogram how late events were taken. A call of drain, wait or dispatch reads the
- * clock only for its first event, and keeps the time in *now_ns, which the caller has set to 0. So
- * the later events of a long dispatch seem less late than they are. Neighbouring events that fall
- * into the same bucket are added at once.
+ * Counts how late events were taken. A call reads the clock only once, when *now_ns is 0, so the
+ * later events of a long dispatch seem less late.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
@@ -116,6 +113,7 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	for (unsigned i = 0, run; i < count; i += run) {
 		unsigned bucket = board_bucket(*now_ns, events[i].expires_ns);
 
+		/* Add neighbours that fall into the same bucket at once. */
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
@@ -125,9 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes up to CONSUME_BATCH timer handles from the outbox, and appends their events to `events`,
- * which has *count events already. A handle has no event if its timer was cancelled or re-armed
- * meanwhile. Returns false if the outbox was empty.
+ * Takes up to CONSUME_BATCH handles from the outbox, and adds their events to the *count in
+ * `events`. Handles of cancelled or re-armed timers have none. Returns false if the outbox was
+ * empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -167,10 +165,8 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the eventfd, because parent and child share it.
-	 * notifier_clear() would read from the eventfd into a buffer described in a page that most
-	 * kernels zero at a fork (MADV_WIPEONFORK), and then it reads nothing. This check is for
-	 * kernels that do not zero the page.
+	 * A forked child must not clear the eventfd that it shares with its parent. This check is
+	 * for kernels without MADV_WIPEONFORK; on others the child has no buffer to read into.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -225,10 +221,8 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * The state of one call of timerhub_dispatch(). The call must not run a timer's callback twice. But
- * a timer whose event was taken can expire again during the call, and its next event is then
- * appended to the queue. So at the first event of such a timer, the call stores in `end` where the
- * queue ends at that moment, and takes no events behind `end`.
+ * The state of a call of timerhub_dispatch(). The call stops at `end`, because a timer that expires
+ * again meanwhile must not have its callback called twice.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -240,9 +234,8 @@ struct dispatching {
 };
 
 /*
- * The state of a dispatch whose thread shows what it is doing, in shared memory that
- * timerhub-top(1) reads. The thread reads the clock after each callback, to find out how long the
- * callback took.
+ * The state of a dispatch that timerhub-top(1) can watch. The thread reads the clock after each
+ * callback, to find out how long it took.
  */
 struct watching {
 	struct dispatching dispatching;
@@ -250,12 +243,7 @@ struct watching {
 	uint64_t read_ns;        /* when the clock was last read */
 };
 
-/*
- * Takes the next event, but does not call its callback. Returns false if there is none. This
- * function, dispatching_call() and dispatching_run() are always inlined, so that the compiler makes
- * two versions of them: one shows timerhub-top(1) what the thread is doing, and a faster one has no
- * code for that.
- */
+/* Takes the next event, but does not call its callback. Returns false if there is none. */
 static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
                                                                    struct timerhub_event *event)
 {
@@ -274,7 +262,7 @@ static inline __attribute__((always_inline)) bool dispatching_take(struct dispat
 	}
 	if (delivered)
 		queue_count_lateness(queue, event, 1, &dispatching->now_ns);
-	if (delivered && !ended) /* the timer can expire again */
+	if (delivered && !ended) /* the timer's next event comes behind the tail */
 		dispatching->end = u64_min(dispatching->end, tail);
 	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
 	             ended ? 1 : 0);
@@ -296,9 +284,8 @@ static __attribute__((noinline, cold)) void queue_count_slow(const struct timerh
 }
 
 /*
- * Takes the next event and calls its callback. Returns false if there is no event. `watching` is
- * NULL unless the hub or the loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can
- * show what this thread is doing.
+ * Takes the next event and calls its callback. Returns false if there is none. `watching` is NULL
+ * if nobody can observe the hub or the loop.
  */
 static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
                                                                    struct watching *watching)
@@ -360,9 +347,8 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 }
 
 /*
- * Dispatches a queue and returns how many events it took. `watching` is NULL unless the hub or the
- * loop was opened with the OBSERVABLE flag, so that timerhub-top(1) can show what this thread is
- * doing.
+ * Dispatches a queue, and returns how many events it took. All functions that it calls are inlined,
+ * so that a dispatch that nobody can observe (`watching` is NULL) is fast.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
@@ -380,9 +366,8 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 }
 
 /*
- * Dispatches a queue that is not empty. The compiler's cleanup attribute ends the dispatch also if
- * a callback throws an exception, because the library is built with -fexceptions. The function is
- * not inlined, because otherwise timerhub_dispatch() would save registers even for an empty queue.
+ * Dispatches a queue that is not empty. It is not inlined, because timerhub_dispatch() would then
+ * save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -430,8 +415,8 @@ static void suspended_resume(struct suspended *suspended)
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Dispatches a queue inside a callback of another dispatch. `cell` is the record in shared memory
- * in which the thread shows timerhub-top(1) what it is doing.
+ * Dispatches a queue inside a callback of another dispatch. `cell` shows timerhub-top(1) what the
+ * thread is doing.
  */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
@@ -445,13 +430,8 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 }
 
 /*
- * Returns the calling thread's cell, the record in shared memory in which the thread shows what it
- * is doing. A thread without a cell takes one. Returns NULL if none can be taken.
- *
- * The queue remembers the cell of its usual consumer, which then need not search. The queue
- * remembers the calling thread's cell instead if the remembered cell belongs to nobody. It also
- * does so if the calling thread has just taken its cell, because that thread may replace a consumer
- * that has ended.
+ * Returns the cell in which the calling thread shows what it is doing. A thread without a cell
+ * takes one. Returns NULL if none can be taken.
  */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)
@@ -463,6 +443,10 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	if (!queue->hub_board)
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
+	/*
+	 * Let the queue remember this cell if the remembered one has no thread, or if this one is
+	 * new, because this thread may replace a consumer that has ended.
+	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
 	return cell;
@@ -478,9 +462,8 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough, because the check below finds out whether the cell belongs to this
-	 * thread. A cell is a record of what one thread is doing. Its `clock` is the id of that
-	 * thread's CPU clock, which no other thread stores.
+	 * Relaxed is enough, because the check below finds out whether the cell is this thread's:
+	 * no other thread stores this thread's clock id.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

@@ -57,22 +57,20 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * Finishes a change of a timer: puts the timer's slot into the inbox, so that the owner looks at
- * the timer. If the timer is due before the owner wakes by itself, it also wakes the owner.
+ * Finishes a change of a timer: puts its slot into the inbox, and wakes the owner if the timer is
+ * due before the owner wakes by itself.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancels a timer and frees its slot. The slot number in the handle must be valid. If `queue` is
- * not TIMER_ANY_QUEUE, the timer is cancelled only if its queue has this index. Returns 0, or
- * -ENOENT if there is no such timer.
+ * Cancels a timer of the queue with this index (or TIMER_ANY_QUEUE), and frees its slot. Returns 0
+ * or -ENOENT. The slot number in the handle must be valid.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits until the owner has finished the round of work that it is in. After that, the owner uses no
- * pointer that it had loaded before this call, so a queue that was taken out of hub->queues may be
- * freed. In a manual hub, the owner is the thread that is inside timerhub_advance().
+ * Waits for the end of the owner's present round of work (in a manual hub, of timerhub_advance()).
+ * Then a queue that was taken out of hub->queues may be freed.
  */
 void hub_wait_pass(struct timerhub *hub);
 
@@ -83,16 +81,14 @@ void hub_wait_pass(struct timerhub *hub);
 int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
 
 /*
- * Takes up to `max` events from the queue and stores them in `events`. If more events are left, it
- * makes sure that the queue's eventfd is readable and gives a new edge.
+ * Takes up to `max` events from the queue. If more are left, makes sure that the queue's eventfd is
+ * readable and gives a new edge.
  */
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a forked child. Calls return through this function, because a
- * signal handler can fork in the middle of a call. The rest of the call then does the parent no
- * harm: it cannot write to the eventfds, because the buffers for such writes have length 0 in the
- * child.
+ * Returns `result`, or -EOWNERDEAD in a forked child. A call ends with this, because a signal
+ * handler can fork inside the call, which then goes on in the child too.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -61,8 +61,8 @@ static int config_complete(struct timerhub_config *config)
 /* ---- open ---- */
 
 /*
- * Opens the page `living`, which is zero in a forked child. Most calls read it, so it keeps them
- * from doing harm in the child. Returns 0 or a negative errno.
+ * Opens the page `living`. It is zero in a forked child, which keeps most calls from doing harm
+ * there. Returns 0 or a negative errno.
  */
 static int hub_open_living(struct timerhub *hub)
 {
@@ -117,10 +117,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Arming a timer wakes the owner only if the timer is due before the time set here. It is 0
-	 * for an owner thread, which looks for new timers as soon as it starts. A manual hub has no
-	 * owner thread: the program must call timerhub_advance(). The time is UINT64_MAX there, so
-	 * that the first arm wakes the program.
+	 * Only a timer that is due before this time wakes the owner when it is armed. An owner
+	 * thread looks for timers at its start; a manual hub's first arm must wake the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -188,9 +186,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR. A signal can interrupt fallocate(). On Linux 6.1, fallocate() also
-	 * fails with EINTR while the kernel is still tearing down an io_uring instance that this
-	 * thread has closed before.
+	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
+	 * the teardown of an io_uring instance that this thread has closed.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -210,10 +207,8 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * Make the eventfd of a manual hub unreadable before it is closed. If a forked
-		 * child has a copy of the eventfd, closing it here does not remove it from the
-		 * program's epoll instance. A readable one would then wake the program again and
-		 * again.
+		 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an
+		 * epoll instance goes on reporting a readable eventfd after the close.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
 	}
@@ -254,9 +249,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds the number of events that wait in queues, and for how long nobody has taken any. That time
- * is known only if the hub was opened with TIMERHUB_OBSERVABLE, because only then do dispatches
- * record when they take events.
+ * Adds how many events wait in queues. If the hub is observable, dispatches record when they take
+ * events; then it adds for how long nobody has taken any.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -326,10 +320,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts the slots that timerhub_arm_many() has taken and put back, because too
-	 * few were free. They are part of arena.taken, but no timer was armed in them. `untaken` is
-	 * read later than arena.taken, so it can even be the larger number if a call of another
-	 * thread fails in between.
+	 * `untaken` counts slots that timerhub_arm_many() has taken and put back. It is read later
+	 * than arena.taken, so it can be greater if another call fails in between.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -338,9 +330,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * Cancels are not counted themselves, because that would cost each cancel a shared write. A
-	 * timer that was armed, and is neither live, delivered nor dropped, must have been
-	 * cancelled.
+	 * Cancels are not counted, because that would cost each cancel a shared write. An armed
+	 * timer that is neither live, delivered nor dropped must have been cancelled.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

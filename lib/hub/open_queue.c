@@ -21,10 +21,8 @@
 #include "hub/hub.h"
 
 /*
- * Shows a new queue on the counter board. Each index of a queue has one set of counters there, and
- * a new queue goes on counting where earlier queues with the same index have stopped. The new
- * queue's outbox is empty, so the number of events that were put into it is set to the number that
- * were taken.
+ * Shows a new queue on the counter board. The counters go on from the previous queue with this
+ * index, and the outbox is empty, so `put` becomes the number of handles taken.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
@@ -32,10 +30,8 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add a difference to `put` instead of storing the new value, because a store could undo
-	 * what the thread that puts events into queues adds at the same time. That thread can still
-	 * be counting an event of the queue that had this index before. But this happens only if
-	 * the program broke the rules by arming a timer on that queue while closing it.
+	 * Add the difference, because a store could undo a count of the owner. The owner may still
+	 * count for the previous queue, if the program wrongly armed a timer during its close.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -64,9 +60,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire lets queue_announce() see the final counters of the previous queue
-		 * with index i. The release lets the thread that puts events into queues see all
-		 * that was written to this queue.
+		 * The acquire shows queue_announce() the final counters of the previous queue with
+		 * this index. The release shows this queue to the thread that puts events into it.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
 			queue_announce(queue);
@@ -78,9 +73,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * The structs of closed queues. Each is freed when 64 more queues have been closed. If a worker is
- * between two calls of timerhub_wait() while its queue is closed, its next call must return
- * -ESHUTDOWN, so the struct must still be there.
+ * The structs of the last 64 closed queues, kept because a thread between two calls of
+ * timerhub_wait() must still get -ESHUTDOWN from its next call.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
@@ -93,17 +87,15 @@ static atomic_u32 graves_dug;
 static void queue_free(struct timerhub_queue *queue)
 {
 	/*
-	 * Choose the element of `graves` that keeps this closed queue's struct for a while, because
-	 * a thread may still use it. Relaxed is enough, because the struct is handed over by the
-	 * acq_rel exchange below.
+	 * Relaxed is enough: this only chooses where the closed queue's struct stays for a while,
+	 * and the acq_rel exchange below hands it over.
 	 */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable before it is closed. If a forked child has a copy of the
-	 * eventfd, closing it here does not remove it from the program's epoll instance. A readable
-	 * one would then wake the program again and again.
+	 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an epoll
+	 * instance goes on reporting a readable eventfd after the close.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
@@ -118,9 +110,8 @@ static void queue_free(struct timerhub_queue *queue)
 }
 
 /*
- * A cell is a record in which a thread shows what it is doing. This cell belongs to no thread. A
- * new queue refers to it, so that each thread searches for its own cell when it dispatches the
- * queue for the first time.
+ * A cell (a record of what one thread is doing) that belongs to no thread. A new queue refers to
+ * it, so that the first thread that dispatches searches for its own.
  */
 static struct board_cell nobodys_cell;
 
@@ -224,10 +215,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Ends timers that expired after queue_drop_timers() had passed their slots, because otherwise they
- * would occupy their slots for ever. Such timers exist only if the program has armed timers on the
- * queue while it closed the queue, which is forbidden. If a timer expires after this call, the
- * hub's owner thread finds the queue gone and ends the timer.
+ * Ends timers that expired after queue_drop_timers() had passed their slots, which would never
+ * become free. There are some only if the program wrongly armed timers during the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {

@@ -21,9 +21,8 @@ static int hub_check_observable(const struct timerhub *hub)
 }
 
 /*
- * Calls `fn` for the thread or the event loop that `cell` describes. Does nothing if the cell is
- * free, or describes a thread that has ended. A loop is reported even if its last thread has ended,
- * because another thread can run the loop.
+ * Calls `fn` for the thread or the loop that `cell` describes. Leaves out an ended thread, but not
+ * a loop, because another thread can run the loop.
  */
 static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, void *context)
 {

@@ -13,8 +13,8 @@
 #include "base/test_point.h"
 
 /*
- * Wakes the owner. `pass` is the number of the owner's present round of work, so that other threads
- * need not wake it in the same round.
+ * Wakes the owner, and records the number of its present round of work, `pass`, so that no other
+ * thread wakes it in the same round.
  */
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {

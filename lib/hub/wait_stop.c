@@ -17,11 +17,8 @@
 #define STOPPED_NAP_NS 50000
 
 /*
- * Returns true if the queue is being closed. A waiter must return then, even if there are events.
- *
- * Relaxed is enough. Setting `closing` is followed by a change of the futex word. A waiter that has
- * loaded the new word sees `closing` too. A waiter that has loaded the old word does not block,
- * because futex_wait() compares the word.
+ * Returns true if the queue is being closed. Relaxed is enough, because the futex word changes
+ * after `closing`: a waiter that has not seen `closing` does not block.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {
@@ -45,10 +42,8 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Blocks until there may be an event, or until queue_wait() has to return for another reason. If
- * the queue is stopped, it can look empty for a moment, while the owner thread removes the events
- * of cancelled timers. Then the call sleeps for 50 us at most, because the owner may not wake this
- * thread: it wakes only as many threads as there are events.
+ * Blocks until there may be an event or another reason to return. While the owner compacts a
+ * stopped queue, the call only naps, because the owner wakes one thread for each event.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
@@ -73,6 +68,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		unsigned count;
 		bool stopped;
 
+		/* A close comes first, even if there are events. */
 		if (queue_closing(queue))
 			return -ESHUTDOWN;
 		count = queue_take(queue, events, max);

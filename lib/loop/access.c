@@ -20,9 +20,8 @@ int loop_check_stranger(struct timerhub_loop *loop)
 	if (loop->is_locked || !loop_alive(loop))
 		return 0;
 	/*
-	 * Relaxed is enough, because this number is only shown in statistics. If two threads are
-	 * refused at the same time, the board may show the smaller number until the next call is
-	 * refused.
+	 * Relaxed is enough, because the number is only shown. If two threads are refused at once,
+	 * the board may show the smaller number for a while.
 	 */
 	refused = u64_fetch_add_relaxed(&loop->refused, 1) + 1;
 	if (loop->board)
@@ -45,12 +44,8 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Adopts a forked child's copy of a loop, so that the calling thread can use it. The copy shares
- * its timerfd with the parent. If the loop is observable, the copy also shares the memfd that holds
- * the counters. So the copy gets a new memfd now, and a new timerfd in the next timerhub_loop_fd().
- *
- * If another thread of the parent was inside timerhub_loop_turn() at the fork, that thread does not
- * exist in the child. So its turn is treated as ended.
+ * Adopts a forked child's copy of a loop, which shares its timerfd and its counter board with the
+ * parent. The copy gets a new board now, and a timerfd in the next timerhub_loop_fd().
  */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {
@@ -65,6 +60,7 @@ static int loop_adopt_copy(struct timerhub_loop *loop)
 		return result;
 	fork_check_renew(&loop->fork_check);
 	wake_leave_fd(&loop->wake);
+	/* A turn of another thread ends here, because that thread does not exist in the child. */
 	loop->front.turning = 0;
 	loop->due_ns = UINT64_MAX;
 	loop_bind(loop);

@@ -18,10 +18,8 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides whether the calling thread may use a loop that belongs to another thread. Returns 0 if
- * the loop has TIMERHUB_LOOP_LOCKED, because then a lock of the program keeps the threads apart.
- * Also returns 0 in a forked child, where any thread may change the loop's memory. Otherwise counts
- * the refused call and returns -EPERM.
+ * Decides about a call of a thread to which the loop does not belong. Returns 0 for a loop with
+ * TIMERHUB_LOOP_LOCKED and in a forked child. Else counts the call and returns -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
@@ -39,9 +37,8 @@ static inline int loop_check(struct timerhub_loop *loop)
 }
 
 /*
- * Checks whether the calling thread may make a call that uses a descriptor, the clock or the
- * counter board. A forked child shares these with its parent, so there it returns -EOWNERDEAD until
- * the child has adopted the loop. Otherwise it returns what loop_check() does.
+ * Checks whether the calling thread may use the loop's descriptor, clock or counter board. Returns
+ * -EOWNERDEAD in a forked child that has not adopted the loop, else what loop_check() returns.
  */
 int loop_check_alive(struct timerhub_loop *loop);
 
@@ -52,10 +49,8 @@ int loop_check_alive(struct timerhub_loop *loop);
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true in the usual case in which loop_check_idle() would return 0: the loop belongs to the
- * calling thread, no timerhub_loop_turn() is running, and the process is not a forked child. If it
- * returns false, the call may still be allowed, so the caller must call loop_check_idle(). It is
- * inline because timerhub_loop_turn() always begins with it.
+ * Returns true in the usual case that loop_check_idle() allows: the loop is the calling thread's,
+ * and no turn is running. If it returns false, ask loop_check_idle().
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {

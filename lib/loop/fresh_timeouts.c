@@ -15,16 +15,14 @@
 #define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from the array `fresh` into the list of timeouts to be scheduled. Callbacks
- * have set these timeouts during the present timerhub_loop_turn(), so they must not expire before
- * the next call. The loop schedules the timeouts in the list after the last callback.
+ * Moves all timeouts from the array `fresh` to the list of timeouts to be scheduled. Callbacks have
+ * set them in the present turn, so they must not expire before the next turn.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * A loop whose time the program gives (is_exact) never comes here, because it keeps no
-	 * timeout in `fresh`: its fresh_count is at least TIMERHUB_LOOP_FRESH_MAX from the start,
-	 * so the array looks full.
+	 * A loop whose time the program gives (is_exact) never comes here: its array `fresh` looks
+	 * full from the start, so no timeout enters it.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -34,17 +32,17 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's deadline, corrected at a reading of the clock. `sum_ns` is the old deadline,
- * `before_ns`, plus the time since the last reading. The caller has found that `sum_ns` is
- * UINT64_MAX or less than `before_ns`.
- * - If `before_ns` is UINT64_MAX, the timeout is stopped, and stays stopped.
- * - If the clock was set back (`is_back`), the added time is negative, and the result is `sum_ns`.
- * - Otherwise the sum has overflowed, and the result is the latest possible deadline.
+ * Returns a timeout's new deadline if `sum_ns`, the old one plus the time since the clock was last
+ * read, is UINT64_MAX or less than the old one.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
-		return UINT64_MAX;
+		return UINT64_MAX; /* a stopped timeout stays stopped */
+	/*
+	 * If the clock was set back, the sum is right, because the time that was added is negative.
+	 * Otherwise the sum has overflowed.
+	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;
 }
 
@@ -81,17 +79,17 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set. Usually its deadline is rounded down to a multiple of a
- * power of two, which depends on how far away the deadline is. Most timeouts are moved before they
- * are due, and if many have the same rounded time, the loop wakes up only once to find that out.
- *
- * In a loop with few timeouts nothing is rounded, so that a timeout that is not moved wakes the
- * loop only once.
+ * Schedules a timeout that was just set, usually at its deadline rounded down, so that one wake-up
+ * is enough to find many timeouts that were moved meanwhile.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
+	/*
+	 * In a small loop nothing is rounded, so that a timeout that is not moved wakes the loop
+	 * only once.
+	 */
 	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 
 	loop_file(loop, timeout, is_rounded ? grid_for(deadline_ns - now_ns) : 0);

@@ -17,16 +17,14 @@
 #include "loop/loop.h"
 
 /*
- * Corrects the deadlines of all timeouts in the array `fresh`, by adding the time from `base_ns` to
- * `now_ns`, and empties the array. Timeouts that are scheduled too late now go into the list.
- * During a turn all of them do, because a timeout that a callback sets must not expire in the same
- * turn.
+ * Corrects the deadlines of the timeouts in the array `fresh` by the time from `base_ns` to
+ * `now_ns`, and empties the array. Timeouts that are scheduled too late go into the list.
  */
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. From now on delays count from that time. Timeouts
- * whose delay was counted from the last reading of the clock are moved by the time since then.
+ * Tells the loop that its clock shows `now_ns`. Delays count from that time now, and timeouts in
+ * the array `fresh` are moved by the time that has passed.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -51,15 +49,14 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout out of the array `fresh`, if it is there, so that its deadline is not corrected
- * when the loop next reads its clock. Call it when the timeout is removed, or is set to a deadline
- * that needs no correction.
+ * Takes a timeout out of the array `fresh`, if it is there, because it is removed or set to an
+ * exact deadline, which must not be corrected.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Schedules each timeout that fresh_list() has put into the loop's list, and empties the list. A
- * timeout that is already scheduled at its deadline or earlier is left as it is.
+ * Schedules the timeouts in the list of fresh_list() that are not yet scheduled at their deadline
+ * or earlier, and empties the list.
  */
 void fresh_file(struct timerhub_loop *loop);
 

@@ -59,9 +59,8 @@ struct timerhub_loop {
 	struct fork_check fork_check;
 	uint32_t listed_count; /* how many places are in the list, each at most once */
 	/*
-	 * The table index of the timeout whose deadline is next_ns, or SLOT_NONE if next_ns is not
-	 * the deadline of a timeout. If this timeout is moved or stopped, the loop need not wake up
-	 * at next_ns.
+	 * The table index of the timeout whose deadline is exactly next_ns, or SLOT_NONE. If that
+	 * timeout is moved or stopped, the loop need not wake up at next_ns.
 	 */
 	uint32_t first;
 	bool is_manual;      /* timerhub_loop_advance() gives the time */
@@ -82,10 +81,9 @@ struct timerhub_loop {
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
-	 * The record in which the loop's thread shows other processes what it is doing; NULL if the
-	 * loop is not observable. Usually the record lies in memory that other processes map. After
-	 * a callback has closed the loop, this points to `gone_cell`, which nobody reads, because
-	 * that memory may be unmapped.
+	 * Where the loop's thread shows other processes what it is doing; NULL: not observable.
+	 * After a callback has closed the loop, this is `gone_cell`, because the shared memory may
+	 * be unmapped.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;
@@ -102,9 +100,8 @@ _Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cas
 int loop_renew_board(struct timerhub_loop *loop);
 
 /*
- * Copies the state of an observable loop to its counter board, so that timerhub-top(1) can read it:
- * the counters, when the program must call timerhub_loop_turn() next, and that the loop's thread is
- * outside any call (TIMERHUB_AWAY).
+ * Copies the counters of an observable loop to its board for timerhub-top(1), and shows that the
+ * loop's thread is outside any call (TIMERHUB_AWAY).
  */
 void loop_show(const struct timerhub_loop *loop);
 
@@ -121,8 +118,8 @@ void loop_show_due(const struct timerhub_loop *loop);
 void loop_free(struct timerhub_loop *loop);
 
 /*
- * Returns the present time on the loop's clock. If a manual hub's time is UINT64_MAX, it returns
- * one nanosecond less, because a deadline of UINT64_MAX would mean that the timeout is not set.
+ * Returns the present time on the loop's clock. It is at most UINT64_MAX - 1, because a deadline of
+ * UINT64_MAX would mean that the timeout is not set.
  */
 static inline uint64_t loop_read_ns(const struct timerhub_loop *loop)
 {

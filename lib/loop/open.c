@@ -147,17 +147,14 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 /* ---- close ---- */
 
 /*
- * Closes what wakes the loop. It first disarms the timerfd, because a forked child may have a copy
- * of it, and then the parent's epoll would still report it after the close. The child itself must
- * not disarm it, because the parent may still use it.
+ * Closes what wakes the loop. Disarms the timerfd first, because epoll goes on reporting it after
+ * the close if a forked child has a copy.
  */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * The thread of the loop shows what it is doing in *loop->cell, which may lie in memory of
-	 * the loop's hub. If a callback has closed the loop, the callback may close the hub next,
-	 * which unmaps that memory. So the rest of timerhub_loop_turn() writes to gone_cell, which
-	 * nobody reads.
+	 * Write to gone_cell from now on: if a callback has closed the loop, it may close the hub
+	 * next, which unmaps the memory of *loop->cell.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
@@ -166,6 +163,7 @@ static void loop_close_wake(struct timerhub_loop *loop)
 		u64_store_release(&loop->cell->loop, 0);
 		loop->cell = &loop->gone_cell;
 	}
+	/* A child must not disarm the timerfd, because the parent may still use it. */
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
 	wake_close(&loop->wake);
@@ -214,14 +212,11 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback has closed the loop. timerhub_loop_turn() still uses the loop, so turn_end()
-	 * frees it later. Close the loop's queue in the hub now, because a timeout's callback may
-	 * close the hub next. But if this is the callback of a timer of the hub, it runs in a
-	 * dispatch of that queue. Then only cancel the queue's timers. Such a callback must not
-	 * close the hub.
+	 * A callback has closed the loop, which turn_end() will free. Close the queue now, because
+	 * a timeout's callback may close the hub next.
 	 */
 	loop->is_closed = true;
-	if (loop->is_dispatching)
+	if (loop->is_dispatching) /* a queue cannot be closed while it is being dispatched */
 		wake_drop_timers(&loop->wake);
 	else
 		loop_close_wake(loop);

@@ -19,16 +19,14 @@
 #include "schedule/wheel.h"
 
 /*
- * If rounding would make the time of the entry earlier by less than this, the timeout is scheduled
- * exactly at its deadline. Rounding would gain nothing, because the wheel puts both times into the
- * same bucket.
+ * If rounding makes the time of an entry earlier by less than this, it is not done, because the
+ * wheel puts both times into the same bucket anyway.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns the largest n for which 2^n is at most rest_ns / 8, or 0. A timeout that is due in
- * `rest_ns` is first checked at its deadline rounded down to a multiple of 2^n ns, so that one
- * wake-up serves many.
+ * Returns n for a timeout that is due in `rest_ns`: the loop first looks at the timeout at a
+ * multiple of 2^n ns. 2^n is at most rest_ns / 8.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
@@ -42,26 +40,23 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns the grid for a timeout that has to be scheduled again and was on the grid `before` so
- * far.
- *
- * When the loop looks at a timeout that was moved, only a part of its new length is left. The
- * length itself is usually the same as before, so the timeout keeps its grid. If more time is left
- * than that grid is made for, it gets a coarser one. If its last schedule entry was exactly at a
- * deadline, and a step of the old grid is more than a quarter of the time that is left, the timeout
- * has probably become shorter, and gets a finer grid.
+ * Returns n for a timeout that is scheduled again, for which n was `before`: the loop will look at
+ * the timeout at a multiple of 2^n ns.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
+	/*
+	 * Usually the timeout's length has not changed, so keep `before`. README.md names the
+	 * exceptions.
+	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
 /*
- * Returns when the loop should next look at a timeout's deadline: at the deadline, rounded down to
- * a multiple of 2^shift ns. If that time has passed, or is less than GRID_NEAR_NS before the
- * deadline, it returns the deadline itself.
+ * Returns when the loop next looks at a timeout: at the deadline rounded down to a multiple of
+ * 2^shift ns, or exactly at the deadline if that time has passed or is near.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -36,9 +36,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 #define REST_LOOKS_AT_ONCE 8 /* how many entries loop_correct_first() takes at a time */
 
 /*
- * Returns true if a schedule entry would wake the loop for nothing: it was made for an exact
- * deadline, because its time is not a multiple of 2^grid, and its timeout was moved, stopped or
- * removed since.
+ * Returns true if an entry would wake the loop for nothing: it was made for an exact deadline (no
+ * multiple of 2^grid ns), which its timeout no longer has.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
@@ -48,10 +47,8 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Checks one of the first schedule entries before the loop blocks. If the entry is not due yet and
- * would wake the loop for nothing (see place_is_stale()), moves it to a later time, or removes it
- * if its timeout is not set, and returns false. Otherwise leaves the entry as it is and returns
- * true.
+ * Checks one of the first schedule entries. If it would wake the loop for nothing (see
+ * place_is_stale()), moves or removes it and returns false. Else returns true.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -95,9 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * loop_rest() checks the schedule entry loop->first before each wait, because an entry for
-	 * an exact deadline is corrected if its timeout was set anew or stopped. An entry for a
-	 * rounded deadline is never corrected before it comes up, so loop->first need not name it.
+	 * loop_rest() checks the entry `first` before each wait. An entry for a rounded deadline is
+	 * never corrected before it comes up, so `first` need not name it.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

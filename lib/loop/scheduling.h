@@ -13,8 +13,8 @@
 #include "loop/loop.h"
 
 /*
- * Schedules a timeout at the last multiple of 2^shift ns before its deadline. If that time has
- * passed, or is very near to the deadline, the timeout is scheduled exactly at the deadline.
+ * Schedules a timeout at the last multiple of 2^shift ns before its deadline, or exactly at the
+ * deadline if that time has passed or is very near.
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
@@ -22,27 +22,21 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again. Its last schedule entry was for `at_ns`, but its deadline is later:
- * `rest_ns` from now. The new entry is usually for the deadline rounded down to a multiple of 2^n
- * ns, with the n of the last entry, so that one wake-up serves many timeouts.
+ * Schedules a timeout again, whose last entry was at `at_ns` and whose deadline is `rest_ns` from
+ * now. The deadline is usually rounded down as it was the last time.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
 
 /*
- * Moves or removes the earliest schedule entries if they would wake the loop for nothing, because
- * their timeouts were moved or stopped. Then finds out when the loop must wake up. It is a function
- * of its own, so that loop_rest(), which calls it, stays short enough to be inlined.
+ * Moves or removes the earliest schedule entries if their timeouts were moved or stopped, and finds
+ * out when the loop must wake up. It does the work of loop_rest().
  */
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Decides what becomes of a timeout whose schedule entry, for the time `at_ns`, has come up.
- * `place` is the timeout's index in the loop's table.
- *
- * Returns the timeout if its callback must be called now, because it is due and no other timeout
- * has an earlier deadline. Otherwise returns NULL, and has scheduled the timeout again if it is
- * set. It is inline because a turn does this for each entry.
+ * Decides about a timeout whose schedule entry at `at_ns` has come up. Returns the timeout if its
+ * callback must be called now. Else schedules it again, if it is set, and returns NULL.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -80,15 +74,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Corrects the earliest schedule entries before the loop blocks, and finds out when the loop must
- * wake up.
- *
- * If a timeout was moved or stopped, its entry would wake the loop for nothing. So an entry for an
- * exact deadline is moved or taken out. An entry on the grid is left alone, because at such times
- * the loop usually has to wake for other timeouts too.
- *
- * It corrects as many entries as necessary, without a limit. That is no extra work, because the
- * loop would have to read each of these deadlines anyway, when the entry comes up.
+ * Corrects the earliest schedule entries before the loop blocks, and finds out when it must wake
+ * up. There is no limit, because the loop would have to read these deadlines anyway.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

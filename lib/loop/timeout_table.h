@@ -17,16 +17,13 @@
 #include "schedule/entry.h"
 
 /*
- * A place of the table. It has a timeout or is free, as bit 0 of `holder` says. It needs only 16
- * bytes, because a free place keeps its state where the timeout's address and callback were.
+ * A place of the table, which has a timeout or is free. It has only 16 bytes, because a free place
+ * keeps its state where the address and the callback were.
  */
 struct place {
 	/*
-	 * The address of the timeout to which this element of the table belongs. Bit 0 of the
-	 * address is 0. If the element is free, bit 0 is 1, and the other bits mean:
-	 * - Bit 1: the element is in the list from which fresh_file() schedules timeouts.
-	 * - Bits 2 to 7: n, if its schedule entry was rounded down to a multiple of 2^n ns.
-	 * - The upper half: the index of the next free element, or SLOT_NONE.
+	 * The address of the place's timeout. It is even, so bit 0 (PLACE_FREE) marks a free place,
+	 * whose other bits hold what the macros below say.
 	 */
 	uint64_t holder;
 	union {
@@ -36,10 +33,10 @@ struct place {
 };
 
 #define PLACE_FREE ((uint64_t)1)
-#define PLACE_LISTED ((uint64_t)2)
-#define PLACE_GRID_SHIFT 2
+#define PLACE_LISTED ((uint64_t)2) /* the place is in the list from which fresh_file() schedules */
+#define PLACE_GRID_SHIFT 2         /* n, if the schedule entry is at a multiple of 2^n ns */
 #define PLACE_GRID_MASK 63u
-#define PLACE_NEXT_SHIFT 32
+#define PLACE_NEXT_SHIFT 32 /* the index of the next free place, or SLOT_NONE */
 _Static_assert(PLACE_GRID_MASK >= 63 && PLACE_GRID_MASK << PLACE_GRID_SHIFT <= UINT32_MAX,
                "a grid is a shift of 64 bits, and lies below the next place");
 _Static_assert(TIMERHUB_LOOP_FRESH_MAX <= UINT8_MAX, "timeout.fresh counts from 1");
@@ -52,9 +49,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns the n of a timeout's schedule entry: the entry is at the deadline rounded down to a
- * multiple of 2^n ns. If that is only a little earlier than the deadline, the entry is at the
- * deadline itself.
+ * Returns n for a place: its schedule entry is at a multiple of 2^n ns, or exactly at the deadline
+ * if that is very near.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -65,9 +61,8 @@ static inline unsigned place_grid(const struct place *place)
 }
 
 /*
- * The table of a loop's timeouts. Each timeout has one place, an element of the table, while it is
- * added to the loop. The free places form a stack, so that the place that was freed last is used
- * next.
+ * The table of a loop's timeouts, each of which has one place while it is added. The free places
+ * are a stack, so that the last one freed is used next.
  */
 struct places {
 	struct place *table; /* an array of `max` places */
@@ -86,16 +81,14 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a free place, an element of the table. A freed place keeps its schedule entry, so
- * that removing and adding timeouts does not change the schedule each time. The timeout takes over
- * that entry. Returns false if no place is free.
+ * Gives a timeout a free place in the table, or returns false if there is none. The timeout takes
+ * over the place's schedule entry, so that removing and adding does not change the schedule.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
 /*
- * Frees the element of the table that belongs to a timeout. The element keeps its schedule entry,
- * which the next timeout that gets the element takes over. If the element is in the list from which
- * fresh_file() schedules timeouts, it stays in that list.
+ * Frees a timeout's place. The place keeps its schedule entry for its next timeout. If the place is
+ * in the list of fresh_file(), it stays there.
  */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 

@@ -22,8 +22,8 @@
 #undef timerhub_timeout_stop
 
 /*
- * Returns what the field `owner` of a loop's timeouts contains. It is the complement of the loop's
- * address, so that a zeroed timeout belongs to no loop, not even to NULL.
+ * Returns the value of `owner` in a loop's timeouts: the complement of the loop's address, so that
+ * a zeroed timeout belongs to no loop, not even to NULL.
  */
 static uint64_t loop_owner(const struct timerhub_loop *loop)
 {
@@ -31,9 +31,8 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks the calling thread and the arguments of a call that sets or stops a timeout. *loop is read
- * only if the timeout belongs to the loop, because otherwise the loop may have been closed and
- * freed.
+ * Checks the thread and the arguments of a call. Reads *loop only if the timeout belongs to the
+ * loop, because otherwise the loop may have been freed.
  */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
@@ -43,8 +42,8 @@ static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeo
 }
 
 /*
- * Returns false if the address of a timeout is not aligned, which can happen in a packed struct.
- * The table uses bit 0 of the address as a mark, so that bit must be 0.
+ * Returns false for an unaligned timeout, which a packed struct can have. The table needs bit 0 of
+ * the address as a mark.
  */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 {
@@ -85,23 +84,24 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. If the deadline is earlier than the timeout's schedule
- * entry, lists the timeout, so that the loop schedules it before blocking. During a turn the
- * timeout is always listed, because a timeout that a callback sets must not expire in the same
- * turn.
+ * Sets a timeout to an exact deadline. If its schedule entry is later, lists the timeout, so that
+ * the loop schedules it before blocking.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
 	timeout->deadline_ns = deadline_ns;
+	/*
+	 * In a turn list it always, because a timeout that a callback sets must not expire in the
+	 * same turn.
+	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }
 
 /*
- * Sets a timeout by a delay if the program gives the loop's time, because the loop or its hub is
- * manual. To read such a time costs next to nothing. So each call reads it, and the deadline is
- * exact at once, and needs no correction later.
+ * Sets a timeout by a delay if the program gives the time, to the loop or its hub. That time is
+ * cheap to read, so the deadline is exact at once.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
@@ -152,8 +152,8 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Stops a timeout. Returns 1 if it was set, otherwise 0. Only the deadline is changed. The
- * timeout's schedule entry stays, and when it comes up, the loop sees that the timeout is stopped.
+ * Stops a timeout. Returns 1 if it was set, else 0. Its schedule entry stays; when the entry comes
+ * up, the loop sees that the timeout is stopped.
  */
 static inline int timeout_unset(struct timerhub_timeout *timeout)
 {
@@ -164,8 +164,8 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 }
 
 /*
- * Stops a timeout in the rare case that the calling thread is not the loop's, or an argument is
- * wrong. It is a function of its own, so that the frequent case needs no stack frame.
+ * Stops a timeout if the thread is not the loop's or an argument is wrong. It is a function of its
+ * own, so that the usual case needs no stack frame.
  */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)

@@ -40,8 +40,8 @@ struct turn {
 };
 
 /*
- * Returns true if the turn must not call another callback. Either it has called enough, or a
- * callback has closed the loop, or a callback has forked and this is the child.
+ * Returns true if the turn must call no more callbacks: it has called enough, or a callback has
+ * closed the loop, or has forked and this is the child.
  */
 static bool turn_is_over(const struct turn *turn)
 {
@@ -50,8 +50,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches the timeouts of the next schedule entries, and their elements of the loop's table. An
- * element has the address of its timeout, so it is prefetched earlier than the timeout.
+ * Prefetches the timeouts of the next schedule entries and, still earlier, their elements of the
+ * table, because these have the timeouts' addresses.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -83,8 +83,8 @@ static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop
 }
 
 /*
- * Calls a callback. If the loop is observable (`watched`), it also shows other processes that the
- * callback is running, and reads the clock afterwards, to see how long the callback took.
+ * Calls a callback. If the loop is observable (`watched`), shows other processes that the callback
+ * runs, and reads the clock afterwards, to see how long it took.
  */
 static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
                                                             timerhub_timeout_fn *fn,
@@ -111,8 +111,8 @@ static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
 }
 
 /*
- * Calls the callbacks of the timeouts that are due. It is always inlined, so that the compiler
- * makes one version of it without any of the code for observable loops.
+ * Calls the callbacks of the timeouts that are due. It is inlined twice, so that one version has no
+ * code for observable loops.
  */
 static inline __attribute__((always_inline)) void turn_expire(struct turn *turn, bool watched)
 {
@@ -138,13 +138,16 @@ static inline __attribute__((always_inline)) void turn_expire(struct turn *turn,
 
 /*
  * Calls the callbacks of the timeouts that are due, and lets other processes see which one is
- * running. If this turn has already called callbacks of the loop's queue, the clock was read after
- * the last of them, so it is not read again here.
+ * running.
  */
 static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
 
+	/*
+	 * If this turn has called callbacks of the queue, the clock was read after the last of
+	 * them.
+	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
 	turn_expire(turn, true);
@@ -154,11 +157,14 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 
 /*
  * Reads the loop's clock, if it has one, and corrects the deadlines of the timeouts that were set
- * since the last reading. A loop without a hub comes first, because a turn that has nothing to do
- * should be fast there.
+ * since the last reading.
  */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
+	/*
+	 * A loop without a hub comes first, because its turns should be fast when they have nothing
+	 * to do.
+	 */
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
@@ -197,9 +203,8 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Computes quiet_ns, the time before which timerhub_loop_turn() and timerhub_loop_settle() have
- * nothing to do, or 0 if it is not known. As soon as a timeout has to be scheduled, fresh_list()
- * sets quiet_ns back to 0.
+ * Computes quiet_ns, the time before which a turn or settle has nothing to do, or 0 if it is not
+ * known. fresh_list() sets it back to 0.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
@@ -237,9 +242,8 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn: schedules the timeouts that callbacks have set, and sets the time at which the
- * loop's descriptor becomes readable. A variable in turn_run() has this function as its cleanup
- * attribute, so it also runs if a callback throws an exception or ends its thread.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is a
+ * cleanup function in turn_run(), so it also runs after an exception.
  */
 static void turn_end(struct turn *turn)
 {
@@ -259,9 +263,8 @@ static void turn_end(struct turn *turn)
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
 	/*
-	 * If callbacks were called, read the clock again, because they took time and may have set
-	 * timeouts. If a callback of the loop's queue threw an exception, `called` does not count
-	 * it, but is_dispatching is still set.
+	 * Read the clock again, because callbacks took time and may have set timeouts. One that
+	 * threw an exception is not counted in `called`, but is_dispatching is still set.
 	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
@@ -281,8 +284,8 @@ static void turn_end(struct turn *turn)
 }
 
 /*
- * Calls the callbacks of the queue, and then those of the timeouts that are due. This file is
- * compiled with -fexceptions, so that turn_end() also runs if a callback throws an exception.
+ * Calls the callbacks of the queue, and then those of the timeouts that are due. Because of
+ * -fexceptions, turn_end() also runs if a callback throws an exception.
  */
 static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
@@ -308,8 +311,8 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Does the work of loop_enter() in the rare cases: the call may be a mistake, the loop may belong
- * to no thread yet, or it has TIMERHUB_LOOP_LOCKED and another thread has used it last.
+ * Does the work of loop_enter() if the call may be a mistake, the loop belongs to no thread yet, or
+ * another thread has used a locked loop last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -321,8 +324,8 @@ static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loo
 }
 
 /*
- * Checks whether timerhub_loop_turn() or timerhub_loop_settle() may be called now. If so, makes the
- * loop belong to the calling thread and returns 0. Otherwise returns a negative errno.
+ * Makes the loop belong to the calling thread if a turn or settle may begin now. Returns 0 or a
+ * negative errno.
  */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
@@ -330,9 +333,8 @@ static inline int loop_enter(struct timerhub_loop *loop)
 }
 
 /*
- * Schedules timeouts that were set, and calls the callbacks that are due, for a
- * timerhub_loop_turn() that cannot return at once. Returns how many callbacks it has called, or a
- * negative errno.
+ * Does the rest of a timerhub_loop_turn() that cannot return at once. Returns how many callbacks it
+ * has called, or a negative errno.
  */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
@@ -359,9 +361,8 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 }
 
 /*
- * Does the rest of a timerhub_loop_settle() that cannot return at once: schedules timeouts that
- * were set, sets the descriptor that wakes the loop, and stores how long the program may block.
- * Returns 0 or a negative errno.
+ * Does the rest of a timerhub_loop_settle() that cannot return at once, and stores how long the
+ * program may block. Returns 0 or a negative errno.
  */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
@@ -400,10 +401,8 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 }
 
 /*
- * Returns true if the loop must read the time before it can say how long the program may block.
- * That is so if timeouts were set since the loop last scheduled them. It is also so if the program
- * sets the time of the loop's hub, because the program may have called timerhub_advance()
- * meanwhile.
+ * Returns true if the time must be read to know how long the program may block: timeouts were set,
+ * or the loop's manual hub may have been advanced.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {
@@ -412,8 +411,8 @@ static bool loop_has_news(const struct timerhub_loop *loop)
 }
 
 /*
- * Does the work of timerhub_loop_timeout() in all cases in which the time of the first schedule
- * entry alone does not give the answer.
+ * Does the work of timerhub_loop_timeout() if the time of the first schedule entry alone does not
+ * give the answer.
  */
 static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {

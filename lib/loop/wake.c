@@ -32,9 +32,8 @@
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Creates the timer by which the hub wakes the loop, still without a deadline. When the timer
- * expires, its callback queue_alarm() sets wake->set_ns to UINT64_MAX. wake_dispatch() then
- * subtracts this callback from its count, because it is not one of the program's.
+ * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback
+ * queue_alarm() changes wake->set_ns, so that wake_dispatch() does not count that callback.
  */
 static int wake_arm(struct wake *wake)
 {
@@ -93,10 +92,8 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd to expire at `next_ns`, even if it is readable already, for two reasons. An
- * edge-triggered poll reports the timerfd again only after a new timerfd_settime(). And if the
- * timerfd is readable because the wall clock was changed, it stays readable until the next
- * timerfd_settime().
+ * Sets the timerfd, even if it is readable: only timerfd_settime() gives a new edge, and ends the
+ * readability that a change of the wall clock has caused.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -21,8 +21,8 @@ struct wake {
 };
 
 /*
- * Opens the queue and the timer that wake a loop with a hub. Without a hub nothing is opened yet:
- * wake_fd() creates the timerfd that wakes the loop. Returns 0 or a negative errno.
+ * Opens the queue and the timer that wake a loop with a hub. Without a hub it opens nothing:
+ * wake_fd() creates the timerfd. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
 /*
@@ -32,9 +32,8 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake);
 
 /*
- * Returns the descriptor that wakes the loop, or a negative errno. If there is no hub, the first
- * call creates the timerfd and sets it to `next_ns`. So a loop that is never asked for a descriptor
- * needs none.
+ * Returns the descriptor that wakes the loop, or a negative errno. Without a hub the first call
+ * creates it, a timerfd that is set to `next_ns`.
  */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -54,17 +53,14 @@ unsigned wake_dispatch(struct wake *wake, unsigned max);
 bool wake_holds_events(const struct wake *wake);
 
 /*
- * Cancels all timers of the loop's queue. This is for the case that a callback of the queue closes
- * the loop, because a queue cannot be closed while it is being dispatched.
+ * Cancels all timers of the loop's queue, for a callback of the queue that closes the loop: a queue
+ * cannot be closed while it is being dispatched.
  */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Sets the descriptor that wakes the loop, so that it becomes readable at `next_ns`. If that time
- * has passed, the descriptor becomes readable at once, and an edge-triggered poll reports it again.
- *
- * Returns 0 or a negative errno. -ECANCELED means that the wall clock was set meanwhile, so the
- * caller must read the clock again before the program blocks.
+ * Makes the loop's descriptor readable at `next_ns`, or at once with a new edge if that has passed.
+ * Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -76,8 +72,8 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 }
 
 /*
- * Returns true if the descriptor that wakes the loop becomes readable at `next_ns` or earlier
- * anyway, or was not created yet. In both cases the caller need not set it.
+ * Returns true if the descriptor need not be set, because it becomes readable at `next_ns` or
+ * earlier anyway, or does not exist yet.
  */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -10,8 +10,8 @@
 #include "base/text.h"
 
 /*
- * A histogram has 64 buckets, but the text shows only those that end between 2^7 - 1 ns and 2^36 -
- * 1 ns (69 s). Shorter times are counted in the first of these, and longer times in +Inf.
+ * Of a histogram's 64 buckets, the text shows those that end at 2^7 - 1 ns to 2^36 - 1 ns (69 s).
+ * Shorter times are in the first of these, longer ones in +Inf.
  */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
@@ -118,6 +118,7 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 		if (i >= METRICS_BUCKET_MIN && i <= METRICS_BUCKET_MAX)
 			metrics_add_bucket(text, family, labels, i, count);
 	}
+	/* Leave out _sum and _count: the sum is unknown, and readers expect both or none. */
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 

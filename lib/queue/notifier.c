@@ -29,7 +29,8 @@
  *
  * `waiters` and the outbox are seq_cst too, so an owner that sees no waiter has published before
  * the waiter reads the outbox. A waiter that enters after the wake loads the new ticket, and with
- * it sees the event.
+ * it sees the event. In a forked child the ticket is 0. So a child that was forked just before its
+ * futex_wait() does not block.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  */
@@ -62,12 +63,11 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The load must be seq_cst, so that it does not run before the store that has published the
-	 * event. A consumer stores 0 in `signalled` and then reads the outbox. So either this load
-	 * finds the 0, or the consumer finds the event. The exchange may be relaxed, because it
-	 * only chooses the one thread that writes to the eventfd.
+	 * The load is seq_cst, because it must not run before the store that published the event:
+	 * see the head of this file.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
+	            /* Relaxed, because it only chooses which thread writes. */
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
 	if (ring)
@@ -92,8 +92,7 @@ void notifier_clear(struct notifier *notifier)
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
 	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
-	 * eventfd, and bell_clear_counted() has loaded the count of writes. So this load cannot
-	 * miss the 1 of a write that was counted.
+	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

@@ -14,21 +14,18 @@
 struct notifier {
 	int fd; /* the queue's eventfd */
 	/*
-	 * The buffers for writing and reading the eventfd. A forked child finds them zeroed. If a
-	 * signal handler forks in the middle of a call, the child therefore moves no byte of the
-	 * eventfd that it shares with its parent.
+	 * The buffers for reading and writing the eventfd. They are zeroed in a forked child, so
+	 * that a call in which a signal handler forks moves no byte of the shared eventfd there.
 	 */
 	const struct bell_words *bells;
 	/*
-	 * The futex on which timerhub_wait() blocks. It changes when a blocked thread must look
-	 * into the outbox again. It is always odd, except in a forked child, which finds zeroed
-	 * memory.
+	 * The futex word on which timerhub_wait() blocks. Each wake adds 2, so the word stays odd.
+	 * In a forked child it is 0, because the memory is zeroed there.
 	 */
 	atomic_u32 *ticket;
 	/*
-	 * 1 while nobody needs to write to the eventfd, because it is readable or about to become
-	 * so, or because a consumer is about to read the outbox. 0: the owner must write to the
-	 * eventfd when it publishes the next event.
+	 * 0: the owner must write to the eventfd when it publishes. 1: it need not, because the
+	 * eventfd was written to, or because a consumer is about to read the outbox.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
@@ -36,9 +33,8 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Its ticket, the futex word on which timerhub_wait() blocks, keeps the number
- * that an earlier queue has left there, but is made odd. Each wake adds 2, so the ticket stays odd.
- * A forked child finds zeroed memory, so there the ticket is 0, and nobody may wait.
+ * Sets up a notifier. Keeps the number that earlier queues have left in the futex word, but makes
+ * it odd, because 0 means a forked child.
  */
 void notifier_begin(struct notifier *notifier);
 
@@ -49,9 +45,8 @@ CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
 }
 
 /*
- * Tells the consumers of a queue that the owner has published `count` events. It writes to the
- * eventfd if that is needed, and wakes up to `count` threads that wait. Returns true if it has
- * written. Only the owner thread may call it.
+ * Makes `count` published events known: wakes up to `count` waiting threads, and writes to the
+ * eventfd if needed. Returns true if it has written. Only the owner calls it.
  */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
@@ -65,26 +60,20 @@ static inline bool notifier_is_idle(const struct notifier *notifier)
 }
 
 /*
- * Writes to the eventfd again although it may be readable, for a consumer that leaves events in the
- * queue. A program that polls edge-triggered learns of these events only by a new write.
+ * Writes to the eventfd again, for a consumer that leaves events in the queue, because a program
+ * that polls edge-triggered learns of them only by a new write.
  */
 void notifier_signal_again(struct notifier *notifier);
 
 /*
- * Makes the eventfd unreadable, for a consumer that has found the outbox empty. The consumer must
- * read the outbox once more afterwards, because an event that was published meanwhile may not have
- * been signalled.
+ * Makes the eventfd unreadable, because the outbox was found empty. The caller must then read the
+ * outbox once more, because an event published meanwhile may not have been signalled.
  */
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Counts the calling thread as a waiter, and returns the ticket, the value of the futex word on
- * which it will block. The caller then reads the outbox and, if that is empty, calls futex_wait()
- * with the ticket. An event that is published after this call either wakes a waiter, or changes the
- * futex word so that futex_wait() does not block. notifier_wait_leave() must follow.
- *
- * In a forked child this returns 0, and the caller must not wait. If the process forks before
- * futex_wait(), the child does not block, because its futex word is 0.
+ * Counts the calling thread as a waiter, and returns the value with which it may call futex_wait()
+ * after it has found the outbox empty. Returns 0 in a forked child, where nobody may wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 

@@ -53,9 +53,8 @@ void outbox_close(struct outbox *outbox)
 }
 
 /*
- * Makes the next handle go to the beginning of the array, so that an outbox which never holds much
- * stays in the cache. Does nothing as long as few cells of the array were used. The outbox must be
- * empty.
+ * Makes the next handle of an empty outbox go to the beginning of the array, so that the outbox
+ * stays in the cache. Does nothing until OUTBOX_RESTART cells were used.
  */
 static void outbox_restart(struct outbox *outbox)
 {
@@ -65,13 +64,14 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * Between this CAS and the store of the tail below, the head is greater than the tail.
-	 * Consumers take handles only while the head is less than the tail, so they take nothing.
-	 * Relaxed is enough: the owner has loaded the head with acquire order, and the CAS fails if
-	 * the head has changed since.
+	 * Relaxed is enough: the owner has loaded this head with acquire order, and the CAS fails
+	 * if the head has changed since.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
+	/*
+	 * Now the head is greater than the tail, so consumers take nothing until the tail follows.
+	 */
 	outbox->put = begin;
 	outbox->head_seen = begin;
 	u64_store_relaxed(&outbox->tail, begin); /* relaxed: it publishes no handle */
@@ -82,10 +82,8 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * The usual case: there is room even if consumers have taken nothing since the owner last
-	 * loaded the head. Only in the other cases does the owner load the head, because consumers
-	 * write to its cache line: if the ring seems full, or to begin an empty ring at its first
-	 * cell again.
+	 * Do not load the head if there is room anyway, because consumers write to its cache line.
+	 * But load it now and then, so that an empty outbox can restart at its first cell.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
@@ -94,10 +92,7 @@ bool outbox_has_room(struct outbox *outbox)
 	 * before this head, so the owner may fill them again.
 	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
-	/*
-	 * Relaxed is enough: only the owner writes the tail, and it is the owner that reads it
-	 * here.
-	 */
+	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
 	return outbox->put - outbox->head_seen <= outbox->mask;
@@ -120,26 +115,27 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
 	/*
 	 * The low 32 bits of a position are enough to find its cell, because the number of cells
-	 * divides 2^32. Storing 0 in a cell whose handle was taken does no harm, because the owner
-	 * fills the cell before consumers take anything from it again.
+	 * divides 2^32.
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough for the load and the store. The owner is about to put a newer handle of
-	 * this timer, and publishes it by a seq_cst store of the tail. So a consumer that sees the
-	 * newer handle also finds 0 in this cell.
+	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
+	 * store. A consumer that sees the newer handle finds 0 in this cell.
 	 */
 	if (u64_load_relaxed(cell) == handle)
+		/*
+		 * If the handle was taken meanwhile, the 0 does no harm, because the owner fills
+		 * the cell before anybody takes from it again.
+		 */
 		u64_store_relaxed(cell, 0);
 }
 
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * The store is seq_cst, because the load of `signalled` in notifier_signal() must not run
-	 * before this store: see the head of notifier.c. A consumer that loads the new tail may
-	 * read the cells before that position.
+	 * The store is seq_cst, because notifier_signal() must not load `signalled` before it: see
+	 * the head of notifier.c. Consumers may now read the cells before this tail.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put); /* [outbox] */
 }
@@ -155,20 +151,17 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * The CAS moves the head to the tail's position, so consumers find no handle. A consumer
-	 * that loads the new head also sees TAIL_COMPACTING, and knows that handles will come back.
-	 * Consumers have copied the cells before the old head, so the owner may fill them.
-	 * [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
-	 * outbox_take_before().
+	 * From here on consumers find no handle, and a thread that loads this head also sees
+	 * TAIL_COMPACTING. [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
+	 * outbox_take_before(), which has copied the cells.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * outbox_put() puts a kept handle at the position `end` or later. The cells form a ring, so
-	 * the cell there is free, or this loop has read it already. No unread handle is
-	 * overwritten.
+	 * A kept handle goes to the position `end` or later. Its cell in the ring is free, or this
+	 * loop has read it already.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -186,9 +179,9 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * This load is not seq_cst, so it may miss an event that was published just now.
-		 * outbox_count() finds that event. [outbox] pairs with outbox_publish(): this
-		 * thread may read the cells before the tail.
+		 * An event that was published just now may be missed here; outbox_count() finds it.
+		 * [outbox] pairs with outbox_publish(): this thread may read the cells before the
+		 * tail.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
@@ -238,9 +231,8 @@ bool outbox_exhausted(const struct outbox *outbox)
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * While the owner compacts the outbox, the tail's highest bit, TAIL_COMPACTING, is set. The
-	 * tail is then greater than any head, so the result is false. Relaxed is enough: the owner
-	 * sets the bit before it moves the head, which was loaded with acquire order above.
+	 * While the owner compacts the outbox, TAIL_COMPACTING makes the tail greater than any
+	 * head. Relaxed is enough, because the head was loaded with acquire order.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -48,8 +48,8 @@ void outbox_close(struct outbox *outbox);
 /* ---- calls of the owner ---- */
 
 /*
- * Tells the owner whether one more handle fits into the outbox. If it does not, the owner has to
- * call outbox_compact(), which removes handles of timers that were cancelled or re-armed.
+ * Tells the owner whether one more handle fits. If not, the owner must call outbox_compact(), which
+ * removes the handles of cancelled and re-armed timers.
  */
 bool outbox_has_room(struct outbox *outbox);
 
@@ -70,9 +70,8 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Removes a handle from the outbox, if it is still in the cell at the position `place`. The owner
- * does so before it stores a newer handle of the same timer, so that consumers do not get both
- * handles. `place` has only the low 32 bits of the position, which are enough to find the cell.
+ * Removes a timer's old handle, if it is still at the position whose low 32 bits are `place`, so
+ * that consumers do not find it beside the timer's next handle.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
@@ -86,11 +85,8 @@ void outbox_publish(struct outbox *outbox);
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Takes all handles out of the outbox, and puts back those for which `keep` returns true, in the
- * same order. Returns how many it has put back.
- *
- * Until the owner calls outbox_publish(), consumers find the outbox empty; outbox_exhausted() tells
- * them that handles are coming back.
+ * Removes the handles for which `keep` returns false, and returns how many are left. Until the next
+ * outbox_publish() consumers find the outbox empty, but outbox_exhausted() is false.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
@@ -100,15 +96,15 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
- * Takes up to `max` handles that lie before the position `end`, the oldest first, and returns how
- * many. If it has taken any, *ret_tail is where the published handles ended at that moment.
+ * Takes up to `max` handles from before the position `end`, the oldest first, and returns how many.
+ * If there are any, *ret_tail is where the published handles ended.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);
 
 /*
- * Returns how many handles are in the outbox. The number may be too high if others take handles at
- * the same time, but it is 0 only if the outbox is empty.
+ * Returns how many handles are in the outbox. While others take handles, the number may be too
+ * high, but it is 0 only if the outbox is empty.
  */
 uint64_t outbox_count(const struct outbox *outbox);
 

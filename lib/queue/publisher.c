@@ -18,9 +18,8 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 }
 
 /*
- * Counts the events of a queue that are about to be published, by how late they are. The clock is
- * read before the events are published. A consumer that is woken may run at once on the owner's
- * CPU, and its run time must not count as the library's lateness.
+ * Counts the lateness of a queue's events that are about to be published. Call it before consumers
+ * are woken, because their run time must not count as lateness.
  */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
@@ -33,12 +32,11 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
 	/*
-	 * If the queue was empty, store the time at which it stops being empty. The store comes
-	 * before the events are published, because a thread that gets an event may ask for the
-	 * statistics at once. Relaxed is enough, because the time is used only in statistics.
+	 * Note when an empty queue gets events. Store the time before they are published, because a
+	 * thread that gets one may ask for the statistics at once.
 	 */
 	if (notifier_is_idle(&queue->notifier))
-		u64_store_relaxed(&queue->counts->filled_ns, now_ns);
+		u64_store_relaxed(&queue->counts->filled_ns, now_ns); /* relaxed: only shown */
 	publisher->told += queue->unpublished;
 }
 

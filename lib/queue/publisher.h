@@ -14,8 +14,8 @@
 #include "queue/queue.h"
 
 /*
- * The events of all queues are published at the latest when the owner has handled so many further
- * slots since the first of them, so that no event waits long.
+ * How many slots the owner may handle after the first unpublished event before it publishes the
+ * events of all queues, so that none waits long.
  */
 #ifndef PUBLISHER_UNTOLD_MAX
 #define PUBLISHER_UNTOLD_MAX 1024
@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Counts a timer that the owner thread has handled. If it has handled many since the first
- * unpublished event, the events of all queues are published, so that no event waits long.
+ * Counts a timer that the owner has handled. After PUBLISHER_UNTOLD_MAX of them since the first
+ * unpublished event, publishes all events, so that none waits long.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

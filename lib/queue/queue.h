@@ -11,7 +11,7 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
-/* When a queue has so many unpublished events, the owner publishes the events of all queues. */
+/* How many unpublished events of one queue make the owner publish the events of all queues. */
 #ifndef PUBLISHER_BATCH
 #define PUBLISHER_BATCH 64
 #endif
@@ -19,8 +19,8 @@
 struct timerhub;
 
 /*
- * Stands in the hub's table of queues for a queue that is closed, but that the owner may still use
- * until its present pass over the timers has ended.
+ * Takes the place of a closed queue in the hub's table until the owner's present round of work has
+ * ended, because the owner may still use the queue until then.
  */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
@@ -33,18 +33,15 @@ struct timerhub_queue {
 	struct board_queue *counts; /* its counters on the hub's board, which outlive the queue */
 	uint32_t index;             /* in the hub's table, and in the records of its timers */
 	/*
-	 * How long a callback must run to be counted as slow. UINT64_MAX means that none is ever
-	 * slow, and 0 that nobody can observe the hub or the loop, so that a dispatch need not
-	 * measure at all.
+	 * How long a callback must run to be slow. UINT64_MAX: none is ever slow. 0: do not
+	 * measure, because nobody can observe the hub or the loop.
 	 */
 	uint64_t slow_ns;
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell of the thread that dispatched this queue last, kept so that a thread which is
-	 * the only one to dispatch the queue need not search for its cell. A thread says in its
-	 * cell what it is doing (board/thread_cell.h). The queue of an observable loop has the
-	 * loop's cell. Never NULL.
+	 * The cell in which the thread that dispatched last says what it is doing
+	 * (board/thread_cell.h), kept so that this thread need not search for its cell. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
@@ -65,17 +62,14 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of the timer by which a hub wakes a loop. It stores UINT64_MAX in the uint64_t that
- * event->ptr points at, which tells the loop that this timer is no longer set. The library arms the
- * timer for itself, so timerhub_each() recognizes it by this function and does not show it to the
- * program.
+ * The callback of the timer by which a hub wakes a loop: stores UINT64_MAX, for "not set", in the
+ * uint64_t at event->ptr. timerhub_each() leaves out timers with this callback.
  */
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes the queue of an observable loop observable too. From now on, a thread that dispatches the
- * queue records in `cell` what it is doing, and records slow callbacks on `loop_board`. No thread
- * may dispatch the queue during this call.
+ * Makes threads that dispatch the queue of an observable loop show in `cell` what they are doing,
+ * and count slow callbacks on `loop_board`. Call it before the first dispatch.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

@@ -41,8 +41,8 @@ void callbacks_close(struct callbacks *callbacks)
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * Each CPU begins at its own low index: at a low one because a canceller searches all cells
-	 * below `end`, and at its own so that CPUs do not compete for a cell.
+	 * Each CPU begins at its own index, so that CPUs do not compete for a cell. The index is
+	 * low, because a canceller searches all cells below `end`.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
@@ -93,9 +93,8 @@ void callback_wake(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * Tells whether the word `now` of a cell is about the timer with this handle. The handle's top two
- * bits do not fit into that word. That does no harm, because two timers that differ only in these
- * bits never have events at the same time.
+ * Tells whether `now` is about the timer with this handle. The handle's top two bits are lost in
+ * `now`, but timers that differ only in these never have events at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -103,10 +102,8 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether the calling thread owns this cell, the record in which one thread says which
- * timer's callback it runs. The result is also true for a cell that an ended thread has left
- * behind, if the calling thread has got the same number (thread_self()). That does no harm, because
- * an ended thread runs no callback.
+ * Tells whether this is the calling thread's cell. A cell left by an ended thread with the same
+ * number counts too, which does no harm, because no callback runs there.
  */
 static bool callback_is_ours(const struct callback *callback)
 {

@@ -26,9 +26,8 @@
  */
 struct callback {
 	/*
-	 * While a thread delivers a timer's event or runs its callback, this is the timer's handle
-	 * << 2 and two flags; otherwise it is 0. That thread stores the handle. A thread that waits
-	 * in timerhub_cancel_sync() for the callback sets the flag NOW_WAITED.
+	 * While the cell's thread delivers a timer's event or runs its callback, the timer's handle
+	 * << 2 and two flags; else 0. Cancellers set the flag NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -54,31 +53,29 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	uint64_t none = 0;
 
 	/*
-	 * The relaxed load only avoids a CAS that would fail. After the CAS, the last thread that
-	 * had *callback writes to it no more: [callback-cell] pairs with callback_free().
+	 * The relaxed load only avoids a CAS that would fail. After the CAS, the cell's last thread
+	 * writes to it no more: [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * timerhub_cancel_sync() searches the cells below `end`. This thread raises `end` before it
-	 * delivers its first event. So a canceller that has seen one of these events delivered does
-	 * not miss this thread's cell.
+	 * timerhub_cancel_sync() searches the cells below `end`. Raise `end` before the first event
+	 * is delivered, so that a canceller that has seen the delivery finds this cell.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
 }
 
 /*
- * Does the rest of callbacks_enter() if the first struct callback that it tries belongs to another
- * thread: searches all of them, and waits until one is free.
+ * Does the rest of callbacks_enter() if the first cell that it tries is taken: searches all cells,
+ * and waits until one is free.
  */
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
 /*
- * Takes a free cell for the calling thread, which is about to dispatch events and will say in the
- * cell which timer's callback it runs. `cpu` is a hint where to search first. If all cells are
- * taken, the call waits until one is free.
+ * Takes a free cell, in which the calling thread says whose callback it runs while it dispatches.
+ * `cpu` says where to search first. Waits while all cells are taken.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
@@ -89,7 +86,7 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 }
 
 /*
- * Records that the calling thread is going to try to deliver the event of this timer. A thread in
+ * Records that the calling thread tries to deliver this timer's event. A thread in
  * timerhub_cancel_sync() that finds this waits for the outcome.
  */
 void callback_consider(struct callback *callback, uint64_t handle);
@@ -108,7 +105,7 @@ void callback_wake(struct callback *callback) __attribute__((cold));
 
 /*
  * Records that the calling thread's callback has returned, and wakes the threads in
- * timerhub_cancel_sync() that wait for this. It is inline, because it is called for each event.
+ * timerhub_cancel_sync() that wait for this.
  */
 static inline void callback_end(struct callback *callback)
 {
@@ -136,16 +133,14 @@ static inline void callback_free(struct callback *callback)
 }
 
 /*
- * Does the work of callbacks_leave() if an exception has propagated out of the last callback. It
- * first records that this callback has ended, and then gives up the cell, the place where this
- * thread shows which callback it runs.
+ * Does the work of callbacks_leave() if an exception has left the last callback: records that the
+ * callback has ended, and gives up the thread's cell.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the calling thread's cell (struct callback) after it has dispatched its events. If a C++
- * exception has propagated out of the last callback, this first records that the callback has
- * ended, because threads may wait for its end.
+ * Gives up the calling thread's cell (struct callback) after a dispatch. If an exception has left
+ * the last callback, records its end first, because cancellers may wait for it.
  */
 static inline void callbacks_leave(struct callback *callback)
 {
@@ -163,9 +158,8 @@ static inline void callbacks_leave(struct callback *callback)
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Waits until no other thread is about to deliver an event of the timer, and if `running` is true,
- * until no other thread is inside its callback. The timer must have been cancelled before, so that
- * no further delivery can begin.
+ * Waits until no other thread is about to deliver an event of this cancelled timer and, if
+ * `running` is true, until none is inside its callback.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

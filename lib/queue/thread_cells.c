@@ -27,9 +27,8 @@ bool thread_lives(uint32_t tid)
 }
 
 /*
- * A search for a thread's cell begins at an index that is computed from the thread's number.
- * Returns the index of the cell that the search visits after `after` others. The id of a thread's
- * CPU clock has the thread's number above its 3 lowest bits.
+ * Returns the index of the cell that a search visits after `after` others. A search begins at the
+ * thread's number, which the clock id holds above its lowest 3 bits.
  */
 static inline unsigned cell_index(uint32_t clock, unsigned after)
 {
@@ -37,9 +36,8 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 }
 
 /*
- * Takes a cell, a record of what one thread is doing, for the calling thread, whose CPU clock has
- * the id `clock`. `before` is the clock id of the ended thread that had the cell, or 0 if the cell
- * is unused. Returns false if another thread has taken the cell meanwhile.
+ * Takes over a cell, in which a thread says what it is doing, from the thread with the clock id
+ * `before` (0: from none). Returns false if another thread was faster.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
@@ -61,16 +59,16 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Gives the calling thread the cell (a record of what a thread does) of a thread that has ended.
- * Returns NULL if there is no such cell, or if a search has found none in the last second.
+ * Gives the calling thread the cell (a record of what a thread does) of an ended thread. Returns
+ * NULL if there is none, or if a search has failed in the last second.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
 	/*
-	 * Relaxed is enough: if the loaded time is out of date, the thread only repeats another
-	 * thread's vain search for the cell of an ended thread.
+	 * Relaxed is enough: a time that is out of date only makes this thread repeat another
+	 * thread's vain search.
 	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
@@ -97,9 +95,8 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 
 		cell = &board->cells[cell_index(clock, i)];
 		/*
-		 * A cell contains its thread's clock id, or 0 if it is free. Relaxed is enough for
-		 * the load: nobody else stores this thread's id, and a free cell is taken by the
-		 * CAS in cell_take(), which fails if the cell is no longer free.
+		 * Relaxed is enough: no other thread stores this thread's clock id, and the CAS in
+		 * cell_take() checks that a cell with 0 is still free.
 		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)

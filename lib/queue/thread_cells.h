@@ -10,16 +10,15 @@
 #include "queue/queue.h"
 
 /*
- * Returns the cell of the calling thread, whose thread_clock() is `clock`. A thread that has none
- * yet gets one, and *ret_taken is set to true. If 256 other living threads have one, that is
- * counted, and the result is NULL. `now_ns` is the hub's time.
+ * Returns the cell in which the calling thread says what it is doing, or NULL if all 256 belong to
+ * other living threads. If the cell is new, *ret_taken is set to true.
  */
 struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
                                      bool *ret_taken);
 
 /*
- * Stores when events were last taken from the queue. Relaxed is enough, because it is only shown.
- * If two consumers store a time at once, either of them may stay.
+ * Stores when events were last taken from the queue. Relaxed is enough: the time is only shown, and
+ * if two consumers store it at once, either may win.
  */
 static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
 {
@@ -27,10 +26,8 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Remembers in the queue the cell of the calling thread, so that the thread's next dispatch need
- * not search for the cell. (A thread says in its cell what it is doing.) Relaxed is enough: if two
- * threads store their cells at the same time, either may stay, because a thread that finds
- * another's cell searches for its own.
+ * Remembers the cell in which the calling thread says what it is doing, so that its next dispatch
+ * finds it. Relaxed is enough, because a thread that finds another's cell searches for its own.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
