@@ -61,9 +61,8 @@ static inline uint64_t run_first_ns(const struct run *run)
 uint32_t run_take(struct run *run);
 
 /*
- * Returns the slot of the entry that comes `ahead` places after the earliest one, so that the
- * caller can prefetch its timer before it takes it. Returns SLOT_NONE if the array ends before that
- * place, or if the entry there was removed.
+ * Returns the slot of the entry `ahead` places behind the earliest, so that the caller can prefetch
+ * its timer. Returns SLOT_NONE if there is none, or if it was removed.
  */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {

@@ -113,10 +113,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches the memory that the caller will touch when it moves the timers of this chunk, a block
- * of up to 20 timers in the wheel. For each timer this is the element of `filings` that records
- * where the timer is stored. The next chunk is prefetched too. No cache has this memory, because it
- * was last used when the timers were inserted.
+ * Prefetches what the move of a chunk (up to 20 timers) will touch: their elements of `filings`,
+ * and the next chunk. No cache has these, because they were last used at the insertions.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -131,10 +129,8 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Moves the timers of a chunk, a block of up to 20 timers, out of their bucket, because the wheel's
- * time has reached the bucket. Timers that are due at once, within the present bucket of the finest
- * level (65.5 us), go into the array `run`, which the caller sorts. All others go into narrower
- * buckets, on lower levels of the wheel.
+ * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached. Timers
+ * due within 65.5 us go into the array `run`, others to lower levels.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -151,9 +147,8 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 }
 
 /*
- * Moves the wheel's own time forward to `base_ns`. If there are entries in the bucket of that time,
- * they leave the bucket: they go to lower levels of the wheel, or into the run, a sorted array from
- * which the next timers are taken. The run must be empty before.
+ * Moves the wheel's own time forward to `base_ns`. The entries of that time's bucket go to lower
+ * levels, or into `run`, the sorted array of the next timers, which must be empty.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -188,10 +183,8 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the earliest timer out of the wheel if it is due at `now_ns`. The schedule's two other
- * parts, the heap and the sorted array `run`, must be empty. This function is not inlined, because
- * schedule_take() would otherwise have to save more registers, even when it takes a timer from the
- * array.
+ * Takes the earliest timer out of the wheel if it is due; `run` and the heap must be empty. Not
+ * inlined, because schedule_take() would otherwise save more registers in each call.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
