@@ -22,8 +22,8 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Returns the value that means "empty" in the cell of this position. It changes with each round
- * through the ring, so that a producer that comes late does not fill the cell in a later round.
+ * Returns the value that means "empty" in the cell of this position. It differs in each round
+ * through the ring, so that a late producer does not fill a later round's cell.
  */
 static uint64_t cell_empty_at(uint64_t place)
 {
@@ -82,10 +82,8 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * Fix now which cells the owner takes: those before `end`. Otherwise fast producers could
-	 * keep the owner busy here while timers become overdue. Producers move the tail only once
-	 * per cache line of cells, so up to a line of filled cells can follow the tail. Therefore
-	 * `end` includes one more line.
+	 * Fix the end of this drain, because fast producers could keep the owner here. The end is
+	 * one cache line after the tail, because the tail moves only once per line.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

@@ -88,9 +88,8 @@ int owner_start(struct owner *owner, const struct timerhub_config *config);
 int owner_tid(const struct owner *owner);
 
 /*
- * Ends the owner's thread, waits until it has ended, and closes its io_uring ring and its timerfd,
- * if it has them. In a forked child `alive` must be false: the thread does not exist there, so the
- * call only closes the descriptors.
+ * Ends the owner's thread, waits for its end, and closes the io_uring ring and the timerfd. In a
+ * forked child `alive` must be false, because the thread does not exist there.
  */
 void owner_stop(struct owner *owner, bool alive);
 
@@ -107,9 +106,8 @@ uint64_t owner_run_passes(struct owner *owner);
 void owner_fetch_next(const struct owner *owner);
 
 /*
- * Wakes the owner and waits until it has begun a new pass, which is a round of its work. After that
- * the owner no longer uses what it has found in earlier passes, so the caller may free it. Any
- * thread but the owner may call it.
+ * Wakes the owner and waits until it has begun a new pass (round of work). Then what earlier passes
+ * have used may be freed. Any thread but the owner may call it.
  */
 void owner_wait_pass(struct owner *owner);
 

@@ -30,9 +30,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores a new promise, the time by which the owner will look into the inbox again. Returns true if
- * it is later than the last one. Then the owner must look into the inbox once more at once, because
- * a caller may have relied on the last promise.
+ * Stores by when the owner will read the inbox again. Returns true if that is later than before:
+ * then it must read at once, because a caller may have relied on the old time.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
@@ -43,9 +42,8 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * Tells whether a thread that has put a timer into the inbox must wake the owner, given the timer's
- * deadline. Stores in *pass the number of the owner's present pass (round of work), which the
- * thread gives to promise_record_wake() after the wake.
+ * Tells whether a thread that has put a timer into the inbox must wake the owner. Stores in *pass
+ * the owner's present pass (round of work), for promise_record_wake() after the wake.
  */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
