@@ -63,8 +63,8 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. If the deadline is not "never" and STATE_CLAIMED is not set, the
-	 * schedule has an entry at the deadline or earlier, which a later timer can use.
+	 * No timer uses the slot. Its deadline says by when the schedule has an entry, which a new
+	 * timer can use. There need be none if it is "never" or STATE_CLAIMED is set.
 	 */
 	TIMER_FREE = 0,
 	/*
