@@ -112,8 +112,8 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * Returns the generation with which the first timers of a new hub begin. It is far from that of any
- * other hub, so that a hub rejects handles that belong to another.
+ * Returns the generation with which a new hub's first timers begin. It is far from that of any
+ * other hub, so that a hub rejects handles of another.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -198,8 +198,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads can come here in any order. The newer word is the larger one, because a take
-	 * raises `takes`, and a put raises `depth`. `takes` can wrap, so the comparison is signed.
+	 * Threads come here in any order. The newer word is the larger one, because a take raises
+	 * `takes`, and a put raises `depth`. Signed, because `takes` can wrap.
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -323,8 +323,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on a stack whose top word is `top`. If another thread has taken the
- * top slot, the result is wrong, and a CAS of the top fails.
+ * Counts the slots on a stack whose top word is `top`. If another thread has taken the top slot,
+ * the result is wrong, and a CAS of the top fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -355,8 +355,8 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 }
 
 /*
- * Pushes `count` slots onto a shard's stack of free slots in one step; the last one is on top then.
- * Returns false, and does nothing, if the stack has more than `depth_max` slots already.
+ * Pushes `count` slots onto a shard's stack of free slots in one step, the last one on top. If the
+ * stack has more than `depth_max` slots already, returns false.
  */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
@@ -399,8 +399,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough. A thread that arms a timer in a new slot changes this word before it
-	 * gives the timer's handle to anybody, so a thread that has the handle sees the change.
+	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
+	 * gives the handle away, so whoever has the handle sees it.
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -434,8 +434,8 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 }
 
 /*
- * Returns the shard that a CPU whose own shard is `home` searches at step `i`; step 0 is `home`.
- * The orders differ, so that CPUs do not all try the same shard.
+ * Returns the shard that a CPU of shard `home` searches at step `i`; step 0 is `home`. The orders
+ * differ, so that CPUs do not all try one shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -507,9 +507,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the schedule has no entry for the slot. Relaxed is enough,
-		 * because no other thread has the slot. The file's head says why a store must come
-		 * first.
+		 * "Never" says that the schedule has no entry. Relaxed is enough, because no other
+		 * thread has the slot. The file's head says why a store comes first.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -645,8 +644,8 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 }
 
 /*
- * Takes a slot when arena_take() has found no free slot on its CPU's own stack, which is rare. It
- * is not inlined, because otherwise arena_take() would save registers in each call.
+ * Takes a slot when arena_take() has found none on its CPU's own stack, which is rare. Not inlined,
+ * because otherwise arena_take() would save registers in each call.
  */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
@@ -705,8 +704,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 }
 
 /*
- * Returns the index of the shard to which a slot belongs. It divides by a multiplication that is
- * exact for 32-bit numbers (D. Lemire et al., "Faster remainder by direct computation", 2019).
+ * Returns the index of the shard to which a slot belongs, by a multiplication that is exact for
+ * 32-bit numbers (D. Lemire et al., "Faster remainder by direct computation", 2019).
  */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
@@ -760,8 +759,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Keep the slots on this CPU's stack, so that a thread that takes events and then arms
-	 * timers finds them there. The more slots the shard has used, the longer its stack may get.
+	 * Keep the slots on this CPU's stack, where a thread that takes events and then arms timers
+	 * finds them. A shard with more used slots may have a longer stack.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -803,9 +802,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * `laps` counts how often the number of takes in shard->top, which has only
-		 * TAKES_BITS bits, has wrapped. Relaxed is enough, because the sum may be inexact
-		 * while other threads take slots.
+		 * `laps` counts how often the takes in shard->top have wrapped. Relaxed is enough,
+		 * because the sum may be inexact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

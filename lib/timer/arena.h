@@ -21,9 +21,9 @@
  */
 struct arena_shard {
 	/*
-	 * The top of the stack of free slots; whoever takes a slot sees what its last user did.
-	 * - low 26 bits: the top slot + 1, or 0
-	 * - above: how many were taken
+	 * The top of the stack of free slots. Whoever takes a slot sees what its last user did.
+	 * - low 26 bits: top slot + 1, or 0
+	 * - above: count of takes
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
@@ -47,8 +47,7 @@ struct arena {
 
 /*
  * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
- * elements, in which timerhub-top can see how many slots are free, or is NULL. Returns 0 or
- * -ENOMEM.
+ * elements, which show timerhub-top the free slots, or is NULL. Returns 0 or -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
@@ -60,8 +59,8 @@ void arena_close(struct arena *arena);
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots at once, linked into a list for arena_next(), and returns the first. If fewer
- * are free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
+ * Takes `count` slots, linked into a list for arena_next(), and returns the first. If fewer are
+ * free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -72,8 +71,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. The slot goes to this CPU's shard if that has few
- * free slots, and otherwise to the shard to which the slot belongs.
+ * Puts back a slot that nobody uses any more. It goes to this CPU's shard, or to its own shard if
+ * this CPU's has many free slots.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 

@@ -63,8 +63,8 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. Its deadline says by when the schedule has an entry, which a new
-	 * timer can use. There need be none if it is "never" or STATE_CLAIMED is set.
+	 * No timer uses the slot. A schedule entry at its deadline or earlier serves the next
+	 * timer; there may be none if STATE_CLAIMED is set or the deadline is "never".
 	 */
 	TIMER_FREE = 0,
 	/*
@@ -173,8 +173,8 @@ static inline uint32_t handle_slot(uint64_t handle)
 }
 
 /*
- * Returns true if the handle and the state belong to the same timer, and it has not ended. Both
- * contain a generation number, which is different for each timer of a slot.
+ * Returns true if handle and state belong to the same timer, and it has not ended. Both contain a
+ * generation number, which differs for each timer of a slot.
  */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
@@ -199,8 +199,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts how many periods of a timer are due at `now_ns`. The first of them is the one at
- * `deadline_ns`, so the count is at least 1. It saturates at 2^64 - 1.
+ * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
+ * count is at least 1. It saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -254,8 +254,8 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Of `last`, keep the highest bit in which it differs from deadline - 1, and all bits
-	 * above, so that the result is greater: 10011 (deadline - 1) and 10110 (`last`) give 10100.
+	 * Keep the bits of `last` down to the highest that differs from deadline - 1, so that the
+	 * result stays greater: 10110 and 10011 (deadline - 1) give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -132,9 +132,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
 		/*
-		 * A later deadline needs no message to the owner, because the owner reads the timer
-		 * at the old deadline and finds the new one. Otherwise the slot is pushed onto the
-		 * owner's inbox.
+		 * A later deadline needs no push into the inbox, because the owner reads the timer
+		 * at the old deadline and finds the new one.
 		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
@@ -181,7 +180,7 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 
 /*
  * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The deadline
- * can stay, even if timer_move() has just raised it, because the owner reads the slot by then.
+ * stays: the owner reads the slot by then, even after timer_move().
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -301,8 +300,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 		case TIMER_PENDING:
 			/*
 			 * An OVERDUE timer is not scheduled. The thread that delivers its event
-			 * arms the timer for the next period, and pushes its slot into the inbox,
-			 * from which the owner thread learns what to schedule.
+			 * arms it for the next period, and pushes its slot into the inbox for the
+			 * owner.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -310,9 +309,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * The owner would schedule a PENDING timer after `now_ns`, but a consumer
-			 * with an older clock reading may arm it for an earlier period. The
-			 * consumer of an OVERDUE timer tells the owner.
+			 * A consumer with an older clock reading could arm a PENDING timer for a
+			 * period that the owner skips. The consumer of an OVERDUE timer tells the
+			 * owner.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -338,9 +337,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has got a new timer meanwhile, its slack is added to the old
-		 * deadline. That is early enough: a thread that arms a timer for an earlier time
-		 * tells the owner.
+		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
+		 * That is early enough, because whoever arms an earlier timer tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

@@ -52,8 +52,8 @@ struct timers {
 };
 
 /*
- * Prefetches the record of the timer in `slot`, which says what the timer was armed with. It has 24
- * bytes, so some records straddle two cache lines, and both ends are fetched.
+ * Prefetches what the timer in `slot` was armed with. A record has 24 bytes, so some straddle two
+ * cache lines, and both ends are fetched.
  */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
@@ -70,8 +70,8 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Do as for TIMER_PUSH, but push the slot only if it is not in the inbox already. The
-	 * thread that has set STATE_CLAIMED may have been stopped before it pushed the slot.
+	 * Push the slot as for TIMER_PUSH, but only if it is not in the inbox: the thread that set
+	 * STATE_CLAIMED may have been stopped before its push.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -132,9 +132,8 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * For the owner this proves that both were in the slot at the same moment. The
-		 * state cannot change and change back without the owner, because only it expires
-		 * timers and clears STATE_CLAIMED.
+		 * For the owner, both were in the slot at the same moment. The state cannot have
+		 * changed back, because only the owner expires timers and clears STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -187,16 +186,16 @@ struct timer_arming {
 };
 
 /*
- * Arms a timer in a slot that the caller has taken from the arena. Stores the handle in
- * *ret_handle, if that is not NULL, before the timer can expire. `result` is 0.
+ * Arms a timer in a slot that the caller has taken from the arena. *ret_handle, if not NULL, is set
+ * before the timer can expire. `result` is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
 /*
- * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, or 1
- * if it was idle, or -ENOENT if it has ended.
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, 1 if
+ * it was idle, or -ENOENT if it ended.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
@@ -269,8 +268,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads what the timer in `slot` was armed with. Returns false if the slot was free when view->pair
- * was loaded. What was read is right only if timer_change() from view->pair then succeeds.
+ * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
+ * is free. Rely on it only after a timer_change() from view->pair.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -327,8 +326,8 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot that the owner has just removed from its schedule, if it is due at
- * `by_ns`, the time of its entry. `now_ns` tells whether the next period is due too.
+ * Expires the timer in a slot, which the owner has just removed from its schedule, if it is due at
+ * `by_ns`. `now_ns` tells whether the next period is too.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -352,7 +351,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 
 /*
  * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
- * has taken. A true that is out of date only keeps the handle there longer.
+ * has taken. An outdated true only keeps the handle longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
@@ -367,7 +366,7 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 
 /*
  * Ends an expired timer because its queue is closed. Returns false if it has ended or was re-armed.
- * Only for the owner: while it is here, no other timer can expire.
+ * Only for the owner, because only it makes timers expire.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -394,8 +393,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Fills in the rest of `view` for a consumer that has taken a handle from a queue and loaded
- * view->pair. Returns false if the timer has no event to deliver any more.
+ * Fills in the rest of `view` for a consumer that has taken a handle and loaded view->pair. Returns
+ * false if the timer has no event to deliver any more.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
@@ -407,8 +406,8 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Delivers the event of a one-shot timer. With TIMERHUB_KEEP the timer becomes idle and can be
- * re-armed. Without it the timer ends, and the caller puts its slot back into the arena.
+ * Delivers the event of a one-shot timer. With TIMERHUB_KEEP the timer becomes idle. Without it the
+ * timer ends, and the caller puts its slot back into the arena.
  */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
