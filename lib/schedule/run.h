@@ -36,8 +36,8 @@ static inline bool run_empty(const struct run *run)
 void run_add(struct run *run, struct timer_due due);
 
 /*
- * Sorts the array of timers by time. It compares only the low RUN_TIME_BITS bits of the times,
- * because all timers come from one bucket of the wheel, and so agree in the other bits.
+ * Sorts the array of timers by time. Compares only the low RUN_TIME_BITS bits, because all timers
+ * come from one bucket of the wheel and agree in the others.
  */
 void run_sort(struct run *run);
 

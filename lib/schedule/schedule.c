@@ -113,8 +113,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches what the move of a chunk (up to 20 timers) will touch: their elements of `filings`,
- * and the next chunk. No cache has these, because they were last used at the insertions.
+ * Prefetches what the move of a chunk (up to 20 timers) will touch, because no cache has it: their
+ * elements of `filings`, and the next chunk.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -129,8 +129,8 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached. Timers
- * due within 65.5 us go into the array `run`, others to lower levels.
+ * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached, to
+ * lower levels or, if due within 65.5 us, into `run`.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -148,7 +148,7 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 
 /*
  * Moves the wheel's own time forward to `base_ns`. The entries of that time's bucket go to lower
- * levels, or into `run`, the sorted array of the next timers, which must be empty.
+ * levels, or into the sorted array `run`, which must be empty.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -184,7 +184,7 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 
 /*
  * Takes the earliest timer out of the wheel if it is due; `run` and the heap must be empty. Not
- * inlined, because schedule_take() would otherwise save more registers in each call.
+ * inlined, so that schedule_take() saves fewer registers in each call.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
@@ -199,9 +199,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
 			/*
-			 * A timer that is alone in its bucket needs no sort. If the first timer of
-			 * a long bucket is known, it is taken now, and a later call sorts the
-			 * others.
+			 * A timer that is alone in its bucket needs no sort. The first timer of a
+			 * long bucket, if known, is taken now, and a later call sorts the others.
 			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
@@ -239,8 +238,8 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
 	/*
-	 * The run (a sorted array) and the heap have only what is due within one bucket of the
-	 * wheel's finest level, which is 65.5 us wide. Removed entries of the run are counted too.
+	 * The run (a sorted array) and the heap have only what is due within a finest bucket, 65.5
+	 * us. Removed entries of the run are counted too.
 	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);

@@ -27,8 +27,8 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule for timers with numbers (slots) below `slots`. In `filings`, an array of
- * `slots` elements, it records where each timer's entry is. Returns 0 or a negative errno.
+ * Opens an empty schedule for timers with numbers (slots) below `slots`. `filings` has `slots`
+ * elements, which record where each timer's entry is. Returns 0 or a negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
@@ -55,7 +55,7 @@ uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
  * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
- * become later, and returns how many. The caller must schedule each of them again.
+ * become later, and returns how many. The caller must reschedule each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
@@ -69,8 +69,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it, or
- * SLOT_NONE if none is known. `ahead` counts in the sorted array `run` only.
+ * Returns the slot of a timer that will be taken soon, to be prefetched, or SLOT_NONE if none is
+ * known. `ahead` counts in the sorted array `run` only.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -79,8 +79,8 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 }
 
 /*
- * Returns true if only the first entry was taken from the sorted array `run`. After a
- * schedule_take() this means that the array is new, so the caller begins to prefetch its timers.
+ * Returns true if only the first entry was taken from the sorted array `run`. After
+ * schedule_take(), the array is then new, and its timers are to be prefetched.
  */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
@@ -88,8 +88,8 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 }
 
 /*
- * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result is never too
- * late, but it can be too early after the earliest timer was removed (see wheel_bound_ns()).
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after the earliest was removed (see wheel_bound_ns()), but not too late.
  */
 uint64_t schedule_next_ns(struct schedule *schedule);
 

@@ -122,8 +122,8 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 }
 
 /*
- * Finds the entry of the timer in `slot`. Entries lie in chunks, blocks of up to 20 entries.
- * Returns the index of the chunk, and in *ret_entry the entry's index in the chunk.
+ * Finds the entry of the timer in `slot`. Returns the index of its chunk (a block of 20 entries),
+ * and in *ret_entry the entry's index in the chunk.
  */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
@@ -349,8 +349,8 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Only the first
- * chunk is read, and stands for the others, because a bucket can be long.
+ * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Because
+ * buckets can be long, the first chunk stands for the others.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -415,8 +415,8 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, a walk over all entries of one bucket. The caller has removed each or inserted it
- * again, so the earliest time that was inserted is the bucket's lower bound.
+ * Ends a sweep, a walk over all entries of one bucket. Each was removed or inserted again, so the
+ * earliest time that was inserted is the bucket's bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {

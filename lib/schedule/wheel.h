@@ -68,7 +68,7 @@ struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
 	 * How far the walk has come: `first` is the chunk that it visits now. `bound_ns` is the
-	 * earliest time inserted since it began, which becomes the bucket's bound when it ends.
+	 * earliest time inserted since it began, and becomes the bucket's bound.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -91,8 +91,8 @@ struct wheel {
 };
 
 /*
- * Returns how many chunks are enough for this many slots: the full ones, a partly filled one for
- * each bucket, another for the bucket that is being emptied, and the unused chunk 0.
+ * Returns how many chunks are enough for this many slots: the full ones, one more for each bucket,
+ * one for the bucket being emptied, and the unused chunk 0.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -112,8 +112,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. The time must lie in a later bucket of
- * the finest level than `base_ns`, the time to which the wheel has advanced.
+ * Tells whether the wheel can hold an entry with this time. It must lie in a later bucket of the
+ * finest level than `base_ns`, the wheel's own time.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -160,8 +160,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns when the earliest timer of the wheel is due, or UINT64_MAX if there is none. The result
- * can be too early after the earliest timer of a long bucket was removed.
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after a long bucket has lost its earliest timer.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -191,14 +191,14 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * If the wheel's earliest time is before `before_ns`, stores up to `max` slots of timers that may
- * have become later, and returns how many. The caller must insert or remove each.
+ * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
+ * become later, and returns how many. The caller must insert or remove each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
  * Advances the wheel to `base_ns`, at most wheel_bound_ns(). Takes out the bucket of this time and
- * returns its first chunk, or CHUNK_NONE. Insert all its entries again before any other call.
+ * returns its first chunk, or CHUNK_NONE. Insert all its entries again at once.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
