@@ -35,8 +35,8 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Puts `slot` into the inbox, so that the owner reads its timer. Any thread and any signal handler
- * may call it. Returns true if the owner should be woken because many slots wait.
+ * Puts `slot` into the inbox, so that the owner reads its timer. Signal handlers may call it.
+ * Returns true if the owner should be woken because many slots wait.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
@@ -47,8 +47,8 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Tells whether a slot is in the inbox's spill map, a bitmap. If it is, the owner is going to take
- * it out, so no thread needs to push it again.
+ * Tells whether a slot is in the inbox's spill map, a bitmap. Then the owner is going to take it
+ * out, so no thread needs to push it again.
  */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
@@ -70,8 +70,8 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner must ask when its wake-up time becomes later: a
- * thread may have pushed a slot, read the earlier time, and not woken the owner.
+ * Tells whether the inbox is empty. The owner must ask when its wake-up time becomes later, because
+ * a push that has read the earlier time does not wake it.
  */
 bool inbox_empty(const struct inbox *inbox);
 

@@ -263,7 +263,7 @@ void owner_fetch_next(const struct owner *owner)
 
 /*
  * Removes the earliest timer from the schedule if it is due, and returns its slot, or SLOT_NONE.
- * Events that are ready are published before a long sort, which would delay them.
+ * Publishes events that are ready before a long sort, which would delay them.
  */
 static uint32_t owner_take(struct owner *owner)
 {
@@ -312,8 +312,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 
 /*
  * Corrects entries whose timers have become later, until the earliest entry is right, because the
- * owner sleeps until then. Returns false after OWNER_REST entries: empty the inbox before you check
- * more.
+ * owner sleeps until then. Returns false after OWNER_REST entries: empty the inbox before you
+ * continue.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -371,8 +371,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 
 	/*
 	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
-	 * wake-ups. Network drivers coalesce interrupts likewise (Mogul and Ramakrishnan,
-	 * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
+	 * wake-ups. Network drivers coalesce interrupts so (Mogul and Ramakrishnan, "Eliminating
+	 * receive livelock in an interrupt-driven kernel", 1997).
 	 */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&

@@ -73,9 +73,9 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleeps once in ppoll(2), because io_uring has failed with `error`. Later sleeps use ppoll(2) too
- * if the error is permanent (a seccomp filter, say) or if OWNER_SLEEP_FAILURES_MAX sleeps in a row
- * have failed.
+ * Sleeps once in ppoll(2), because io_uring has failed with `error`. After a permanent error (a
+ * seccomp filter, say) or OWNER_SLEEP_FAILURES_MAX failures in a row, every later sleep uses
+ * ppoll(2).
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -90,8 +90,8 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 }
 
 /*
- * Tells whether the owner must stop spinning. It must if a caller has woken it for an earlier
- * timer, if a thread waits in owner_wait_pass(), or if the owner's thread must end.
+ * Tells whether the owner must stop spinning: a caller has woken it for an earlier timer, a thread
+ * waits in owner_wait_pass(), or the owner's thread must end.
  */
 static bool owner_wanted(const struct owner *owner)
 {
@@ -101,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it has stopped earlier, either because owner_wanted() is
- * true, or because the clock was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns`. Returns false if it stops earlier: owner_wanted() is true, or the clock
+ * was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -296,7 +296,7 @@ static void owner_share_policy(pid_t tid)
 
 /*
  * Gives the owner the main thread's CPUs and priority, because a pinned or real-time thread that
- * opens the hub could starve an owner like itself. The main thread may have ended.
+ * opens the hub could starve an owner like itself.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -310,8 +310,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Runs at the start of the owner's thread. Sets the thread's name, CPUs and priority, and prepares
- * io_uring or ppoll(2), in which the thread will sleep. Returns 0 or a negative errno.
+ * Sets the owner thread's name, CPUs and priority, and prepares io_uring or ppoll(2) for its
+ * sleeps. The thread calls it first. Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
 {
@@ -356,8 +356,8 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Sets up the io_uring ring or ppoll(2) in which the owner sleeps. If the configuration names
- * neither, ppoll(2) is used where the kernel refuses the ring. Returns 0 or a negative errno.
+ * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
+ * used where the kernel refuses the ring. Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -440,8 +440,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone, and every later pass must see that. A plain
-	 * load would not ensure it, so this adds 0: [pass] pairs with owner_begin_pass().
+	 * Every later pass must see that the caller's queue is gone. A plain load would not ensure
+	 * that, so this adds 0: [pass] pairs with owner_begin_pass().
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -24,9 +24,8 @@ struct sleeper_ops {
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until somebody writes to the eventfd `bell`, or has written since the last sleep,
-	 * or `timeout_ns` have passed (UINT64_MAX: no limit). May end early. Returns 0 or a
-	 * negative errno.
+	 * Sleeps until `timeout_ns` have passed (UINT64_MAX: no limit), or the eventfd `bell` has
+	 * been written to since the last sleep. May end early. Returns 0 or a negative errno.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*

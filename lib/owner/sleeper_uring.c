@@ -66,8 +66,8 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can sleep in this ring. One with DEFER_TASKRUN shows its completions only
- * after another system call, so it does not suit an owner that blocks in ppoll(2).
+ * Tells whether the owner can sleep in this ring. With DEFER_TASKRUN, completions show only after
+ * another system call, so that does not suit an owner that blocks in ppoll(2).
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -82,7 +82,7 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 
 /*
  * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
- * (base/descriptor.h). Such a low descriptor is replaced by a copy with a higher number.
+ * (base/descriptor.h). If it is, a copy with a higher number replaces it.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -128,8 +128,8 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits the requests in the ring. Returns 0 or a negative errno. Requests that could not be
- * submitted stay for the next call; the owner closes the ring before they fill it.
+ * Submits the requests in the ring. Returns 0 or a negative errno. Those not submitted stay for the
+ * next call; the owner closes the ring before they fill it.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -243,8 +243,8 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 }
 
 /*
- * Requests a timeout that ends the next sleep in ppoll(2). An older one in the ring is changed,
- * because it would wake the owner in vain. Returns 0, or -EBUSY if the ring is full.
+ * Requests a timeout for a sleep in ppoll(2). An older one is changed, because it would wake the
+ * owner in vain. Returns 0, or -EBUSY if the ring is full.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {

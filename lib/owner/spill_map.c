@@ -72,16 +72,16 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner clears a slot's bits from the top level down. So if the top bit, which is
-	 * tested last, is set, the owner is still going to take the slot.
+	 * The owner clears a slot's bits from the top level down. So while the top bit, which is
+	 * tested last, is set, the owner has yet to take the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Takes the lowest bit out of map->bits[level] and returns its index in the level. On level 0 that
- * is a slot, on others the index of a word one level below.
+ * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
+ * others that of a word one level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -105,8 +105,8 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Go up to the lowest level that has bits left, or to the next word of the top
-		 * level. Then go down: each bit stands for a word of the level below.
+		 * Go up to a level that has bits left, or to the next word of the top level. Then
+		 * go down: each bit stands for a word below.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,7 +145,7 @@ bool map_empty(const struct spill_map *map)
 {
 	/*
 	 * The top level is enough: a push sets its bit there last, and then reads the owner's
-	 * wake-up time. If the loop misses the bit, the push reads the owner's new time.
+	 * wake-up time. If the loop misses it, the push reads the new time.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

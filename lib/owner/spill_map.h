@@ -26,9 +26,8 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * How far the owner's walk has come: `word[level]` is the index of its word, `bits[level]`
-	 * its bits still to be handled. Producers read the fields above, so these share no cache
-	 * line.
+	 * How far the owner's walk has come on each level: its word's index, and that word's bits
+	 * still to handle. Another cache line, because producers read the fields above.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
@@ -41,14 +40,14 @@ uint64_t map_words(uint32_t capacity);
 void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
 /*
- * Puts a slot into the map by setting its bit on each level, the bottom first. Returns false if the
- * bottom bit was set already: the owner is then going to take the slot.
+ * Puts a slot into the map by setting its bit on each level, bottom first. Returns false if the
+ * bottom bit was set: the owner is going to take it.
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
 /*
  * Tells whether a slot is in the map: its bits are set on all levels. Then the owner is going to
- * take it, so no thread needs to push it again.
+ * take it, and nobody needs to push it.
  */
 bool map_has(const struct spill_map *map, uint32_t slot);
 
