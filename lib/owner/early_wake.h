@@ -27,9 +27,8 @@ struct early_wake {
 };
 
 /*
- * Adjusts the margin, which is how long before a deadline the owner asks to be woken. `late_ns` is
- * by how much the last sleep was longer than the owner had asked for. If it is more than the
- * margin, the margin grows. Otherwise the margin shrinks by a smaller step.
+ * Adjusts the margin by which the owner asks to be woken early. If the last sleep ended later than
+ * that (`late_ns`), the margin grows, else it shrinks a little.
  */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {

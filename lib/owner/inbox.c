@@ -89,8 +89,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 }
 
 /*
- * Tells whether so many slots wait that the owner should be woken. Only every INBOX_ASK-th push
- * counts the slots, because counting is slow. For all other pushes the result is false.
+ * Tells whether so many slots wait that the owner should be woken. Counting is slow, so only every
+ * INBOX_ASK-th push counts, and all others return false.
  */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {

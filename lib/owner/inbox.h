@@ -27,32 +27,28 @@ struct inbox {
 };
 
 /*
- * Opens an inbox for a hub with `capacity` slots. In `notes`, the inbox counts the slots that pass
- * through it, for timerhub-top to display. `notes` has BOARD_LANES_MAX elements, or is NULL if the
- * hub is not observable. Returns 0 or -ENOMEM.
+ * Opens an inbox for `capacity` slots. `notes` has BOARD_LANES_MAX elements, in which the inbox
+ * counts its slots for timerhub-top, or is NULL. Returns 0 or -ENOMEM.
  */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 
 void inbox_close(struct inbox *inbox);
 
 /*
- * Puts `slot` into the inbox, so that the owner reads the timer in this slot when it next empties
- * the inbox. Any thread can call it, and so can a signal handler. Returns true if the caller should
- * wake the owner because many slots wait. To count them takes a while, so most calls return false
- * without counting.
+ * Puts `slot` into the inbox, so that the owner reads its timer. Signal handlers may call it.
+ * Returns true if the owner should be woken because many slots wait.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `slot` into the inbox like inbox_push(), but sets a bit in a bitmap instead of filling a
- * cell of a ring buffer. Callers use it when the slot is probably in the inbox already, because
- * pushing the same slot many times then takes no more room.
+ * Puts `slot` into the inbox by a bit in a bitmap. Callers use this for a slot that probably waits
+ * already, because repeated pushes of it take no more room.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Tells whether a slot is in the inbox's spill map, a bitmap of slots. If it is, the owner is going
- * to take it out, so no thread needs to put it into the inbox again.
+ * Tells whether a slot is in the inbox's spill map, a bitmap. Then the owner is going to take it
+ * out, so no thread needs to push it again.
  */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
@@ -74,9 +70,8 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner must check this before it sleeps, if its new wake-up
- * time is later than the old one. A thread that has pushed a slot may have read the old time, and
- * therefore not have woken the owner, although the slot's timer is due before the new time.
+ * Tells whether the inbox is empty. The owner must ask when its wake-up time becomes later, because
+ * a push that has read the earlier time does not wake it.
  */
 bool inbox_empty(const struct inbox *inbox);
 

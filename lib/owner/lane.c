@@ -22,8 +22,8 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Returns the value that means "empty" in the cell of this position. It changes with each round
- * through the ring, so that a producer that comes late does not fill the cell in a later round.
+ * Returns the value that means "empty" in the cell of this position. It differs in each round, so
+ * that a late producer does not fill a later round's cell.
  */
 static uint64_t cell_empty_at(uint64_t place)
 {
@@ -31,8 +31,8 @@ static uint64_t cell_empty_at(uint64_t place)
 }
 
 /*
- * Moves the tail forward to `place`, unless another thread has moved it further. The caller must
- * have made sure that all cells before `place` are filled. Returns where the tail is afterwards.
+ * Moves the tail forward to `place`, unless another thread has moved it further, and returns where
+ * it is then. All cells before `place` must be filled.
  */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
@@ -68,9 +68,8 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
 			/*
-			 * The owner was the last to write these cells, when it emptied them, so
-			 * they are in the cache of its CPU. Fetch the line after the next before it
-			 * is needed.
+			 * Fetch the line after the next before it is needed. The owner emptied
+			 * these cells, so they are in the cache of its CPU.
 			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
@@ -82,10 +81,8 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * Fix now which cells the owner takes: those before `end`. Otherwise fast producers could
-	 * keep the owner busy here while timers become overdue. Producers move the tail only once
-	 * per cache line of cells, so up to a line of filled cells can follow the tail. Therefore
-	 * `end` includes one more line.
+	 * Fix the end of this drain, because fast producers could keep the owner here. It is one
+	 * cache line after the tail, because the tail moves only once per line.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

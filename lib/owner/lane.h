@@ -49,8 +49,8 @@ struct inbox_lane {
 };
 
 /*
- * Puts a slot into the lane, which is a ring buffer, and stores its position in *ret_place. Returns
- * false if the lane is full. Any thread may call it, and so may a signal handler.
+ * Puts a slot into the lane, a ring buffer, and stores its position in *ret_place. Returns false if
+ * the lane is full. Any thread or signal handler may call it.
  */
 bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 

@@ -121,15 +121,15 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 /*
  * Makes room in a queue's full outbox by removing the handles whose events were cancelled or
  * re-armed.
- *
- * The handles that stay are published a second time. To count their lateness only once, all events
- * that are not published yet are first published and counted. The second publication counts
- * nothing.
  */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
+	/*
+	 * Publish and count all events first, because the handles that stay are published again,
+	 * and the lateness of each event must be counted only once.
+	 */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
@@ -165,10 +165,6 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 /*
  * Puts the event of an expired timer into its queue. If the timer is periodic, its next period is
  * scheduled.
- *
- * If the timer was cancelled meanwhile, its slot gets a schedule entry that it does not need. That
- * does no harm: when a new timer is armed in the slot, the slot is pushed into the inbox, and the
- * owner corrects the entry.
  */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -181,12 +177,14 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule the next period even if the queue was closed. A consumer may have taken the
-	 * timer's handle before the close, and may deliver the event only now. That consumer arms
-	 * the timer for the next period but does not tell the owner, because it relies on this
-	 * schedule entry.
+	 * Schedule the next period even if the queue was closed, because a consumer that took the
+	 * handle before may still deliver the event, and relies on this entry.
 	 */
 	if (expiry->interval_ns > 0)
+		/*
+		 * If the timer was cancelled meanwhile, the entry does no harm: the owner corrects
+		 * it when the slot gets a new timer.
+		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
 	if (!queue || queue == QUEUE_GONE) {
@@ -198,8 +196,8 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 }
 
 /*
- * Expires the timer of a slot that was just taken out of the schedule. If the timer has been moved
- * to a later time, it is scheduled again, and if it has ended, nothing happens.
+ * Expires the timer of a slot that was just taken out of the schedule. A timer that was moved to a
+ * later time is scheduled again.
  */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
@@ -236,9 +234,8 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 }
 
 /*
- * Prefetches the next timer and its queue. The queue is not freed meanwhile: a thread that closes a
- * queue frees it only when the owner has begun another pass (round of work), and the owner does not
- * begin one before this function returns.
+ * Prefetches the next timer and its queue. The queue is not freed meanwhile, because a thread that
+ * closes it waits until the owner has begun another pass (round of work).
  */
 void owner_fetch_next(const struct owner *owner)
 {
@@ -265,9 +262,8 @@ void owner_fetch_next(const struct owner *owner)
 }
 
 /*
- * Removes the earliest timer from the schedule if it is due, and returns its slot. Returns
- * SLOT_NONE if no timer is due. If the schedule must first sort many entries, the events that are
- * ready are published before the sort, because it would delay them.
+ * Removes the earliest timer from the schedule if it is due, and returns its slot, or SLOT_NONE.
+ * Publishes events that are ready before a long sort, which would delay them.
  */
 static uint32_t owner_take(struct owner *owner)
 {
@@ -315,10 +311,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects schedule entries whose timers were moved to a later time. Ends when the earliest entry
- * is known to be correct, because the owner will sleep until its time. Checks each entry at most
- * once. Returns false if it gives up after OWNER_REST entries. Then the owner must empty the inbox
- * before it checks more.
+ * Corrects entries whose timers have become later, until the earliest entry is right, because the
+ * owner sleeps until then. Returns false after OWNER_REST entries: empty the inbox before you
+ * continue.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -369,17 +364,16 @@ static void owner_begin_pass(struct owner *owner)
 /*
  * Returns when the owner should begin its next pass (round of work): at `next_ns`, when the next
  * timer is due, or later, to expire several timers in one pass.
- *
- * If timers fall due microseconds apart, most of their cost is waking the owner and a consumer for
- * each. So while many timers expire in each millisecond, passes begin OWNER_GATHER_NS apart, like
- * interrupt coalescing in network drivers (Mogul and Ramakrishnan, "Eliminating receive livelock in
- * an interrupt-driven kernel", 1997). If spin_ns is set, they do not, because the program wants
- * punctual timers.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
+	/*
+	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
+	 * wake-ups. Network drivers coalesce interrupts so (Mogul and Ramakrishnan, "Eliminating
+	 * receive livelock in an interrupt-driven kernel", 1997).
+	 */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
@@ -395,10 +389,6 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 /*
  * Makes one pass: empties the inbox, expires what is due, and stores the time until which the owner
  * may sleep. Returns true if another pass must follow at once.
- *
- * Another pass must follow if owner_rest() has more schedule entries to check. It must also follow
- * if the stored time is later than the previous one and the inbox is not empty, because the thread
- * that pushed a timer may have read the previous time, and therefore not have woken the owner.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {
@@ -415,6 +405,10 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	if (!promise_make(owner->world.promise, *ret_promise_ns))
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
+	/*
+	 * The promised time has become later. A thread that pushed a timer may have read the
+	 * earlier one, and therefore not have woken the owner.
+	 */
 	return !inbox_empty(owner->world.inbox);
 }
 

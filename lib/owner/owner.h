@@ -88,28 +88,26 @@ int owner_start(struct owner *owner, const struct timerhub_config *config);
 int owner_tid(const struct owner *owner);
 
 /*
- * Ends the owner's thread, waits until it has ended, and closes its io_uring ring and its timerfd,
- * if it has them. In a forked child `alive` must be false: the thread does not exist there, so the
- * call only closes the descriptors.
+ * Ends the owner's thread, waits for its end, and closes the io_uring ring and the timerfd. In a
+ * forked child, which has no such thread, `alive` must be false.
  */
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Expires timers until none is due and the inbox is empty. Returns the promise: the time by which
- * the owner will read the inbox again. Only the owner may call it.
+ * Expires timers until none is due and the inbox is empty. Returns the time by which the owner will
+ * read the inbox again. Only the owner may call it.
  */
 uint64_t owner_run_passes(struct owner *owner);
 
 /*
- * Prefetches the memory that the next expiry of a timer will touch, so that the expiry has no cache
- * misses. Only the owner may call it, while it is not inside owner_run_passes().
+ * Prefetches the memory that the next expiry will touch, so that it has no cache misses. Only the
+ * owner may call it, while it is not inside owner_run_passes().
  */
 void owner_fetch_next(const struct owner *owner);
 
 /*
- * Wakes the owner and waits until it has begun a new pass, which is a round of its work. After that
- * the owner no longer uses what it has found in earlier passes, so the caller may free it. Any
- * thread but the owner may call it.
+ * Wakes the owner and waits until it has begun a new pass (round of work). Then what earlier passes
+ * have used may be freed. Not for the owner itself.
  */
 void owner_wait_pass(struct owner *owner);
 

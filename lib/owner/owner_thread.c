@@ -73,9 +73,9 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleeps once in ppoll(2), because a sleep in io_uring has failed with `error`. The owner uses
- * ppoll(2) for all later sleeps too if the error is permanent (the program may have installed a
- * seccomp filter), or if OWNER_SLEEP_FAILURES_MAX sleeps in a row have failed.
+ * Sleeps once in ppoll(2), because io_uring has failed with `error`. After a permanent error (a
+ * seccomp filter, say) or OWNER_SLEEP_FAILURES_MAX failures in a row, every later sleep uses
+ * ppoll(2).
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -90,8 +90,8 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 }
 
 /*
- * Tells whether the owner must stop spinning. It must if a caller has woken it for an earlier
- * timer, if a thread waits in owner_wait_pass(), or if the owner's thread must end.
+ * Tells whether the owner must stop spinning: a caller has woken it for an earlier timer, a thread
+ * waits in owner_wait_pass(), or the owner's thread must end.
  */
 static bool owner_wanted(const struct owner *owner)
 {
@@ -101,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it has stopped earlier, either because owner_wanted() is
- * true, or because the clock was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns`. Returns false if it stops earlier: owner_wanted() is true, or the clock
+ * was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -116,9 +116,8 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd to `at_ns`, so that it ends the next sleep, which then needs no timeout. Returns
- * false if the clock was set since the last call, because then a timer may be due and the owner
- * must not sleep.
+ * Sets the timerfd to `at_ns`, so that the next sleep ends then without a timeout. Returns false if
+ * the clock was set: a timer may be due, so don't sleep.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -179,9 +178,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Counts how many timers are due soon, and publishes the counts, which timerhub-top displays.
- * Counting takes a while. So the owner counts once a second if it can sleep long enough before
- * `until_ns`, otherwise once in ten seconds. Returns whether it has counted.
+ * Publishes for timerhub-top how many timers are due soon: once a second before a long sleep, else
+ * every ten seconds, because counting takes a while. Returns whether it did.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -198,9 +196,8 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads some
- * microseconds late, so the owner asks for an earlier wake-up and then spins. It spins for spin_ns
- * or for the delay learned from earlier sleeps, whichever is longer.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The owner asks to be woken early,
+ * because the kernel wakes threads late, and spins for the rest.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -250,14 +247,7 @@ static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus
 	return a->bytes == b->bytes && memcmp(a->bits, b->bits, (size_t)a->bytes) == 0;
 }
 
-/*
- * Lets the calling thread run on the same CPUs as thread `tid`.
- *
- * If the two threads have the same CPUs already, nothing is changed. Otherwise the calling thread
- * gets a mask of all CPUs, so that only its cpuset limits it. If the CPUs still differ, it gets the
- * mask of `tid`. That is the last resort, because the mask stays the same when the cpuset gets more
- * CPUs later.
- */
+/* Lets the calling thread run on the same CPUs as thread `tid`. */
 static void owner_share_cpus(pid_t tid)
 {
 	struct owner_cpus wanted, own;
@@ -266,6 +256,10 @@ static void owner_share_cpus(pid_t tid)
 	owner_cpus_get(&own, 0);
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
+	/*
+	 * Try a mask of all CPUs first, so that only the cpuset limits the thread. The mask of
+	 * `tid` is the last resort, because it stays when the cpuset grows.
+	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
 	owner_cpus_get(&own, 0);
@@ -275,8 +269,8 @@ static void owner_share_cpus(pid_t tid)
 
 /*
  * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
- * would have. The kernel can refuse, if that is more than this thread is allowed. The system calls
- * are made directly, because musl's sched_getscheduler() and sched_setscheduler() always fail.
+ * would have. Uses system calls, because musl's sched_getscheduler() and sched_setscheduler()
+ * always fail.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -301,10 +295,8 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the CPUs and the priority of the main thread, instead of those of the thread that
- * has opened the hub. If that thread is pinned or has a real-time priority, it could starve an
- * owner that has the same settings. The kernel knows the main thread's settings even after that
- * thread has ended.
+ * Gives the owner the main thread's CPUs and priority, because a pinned or real-time thread that
+ * opens the hub could starve an owner like itself.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -318,8 +310,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Runs at the start of the owner's thread. Sets the thread's name, CPUs and priority, and prepares
- * io_uring or ppoll(2), in which the thread will sleep. Returns 0 or a negative errno.
+ * Sets the owner thread's name, CPUs and priority, and prepares io_uring or ppoll(2) for its
+ * sleeps. The thread calls it first. Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
 {
@@ -364,9 +356,8 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Sets up what the hub's owner thread sleeps in: an io_uring ring or ppoll(2), as the configuration
- * says. If the configuration leaves the choice to the library, the thread sleeps in the ring, or in
- * ppoll(2) if the kernel refuses the ring. Returns 0 or a negative errno.
+ * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
+ * used where the kernel refuses the ring. Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -401,6 +392,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 
 	owner->config = *config;
 	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() only since 2.30 */
+	/* If spin_ns is set, the program wants punctual timers, so no pass is put off. */
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
@@ -448,9 +440,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The caller has stored that its queue is gone. Every pass (round of the owner's work) that
-	 * begins after this read must see that store. A plain load would not ensure this, so the
-	 * number of passes is read by adding 0: [pass] pairs with owner_begin_pass().
+	 * Every later pass must see that the caller's queue is gone. A plain load would not ensure
+	 * that, so this adds 0: [pass] pairs with owner_begin_pass().
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

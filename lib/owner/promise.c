@@ -36,9 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, so that the owner's later loads of the inbox come after this store. If a
-	 * producer still loads the old number, those loads find the slot that it has put into the
-	 * inbox.
+	 * Seq_cst, so that the owner loads the inbox after this store. If a producer still loads
+	 * the old number, the owner then finds that producer's slot.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

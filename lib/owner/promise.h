@@ -18,8 +18,8 @@ struct promise {
 };
 
 /*
- * Sets up the promise, the time by which the owner will look into the inbox: 0 if it is about to do
- * so, UINT64_MAX if it waits until somebody wakes it.
+ * Sets up the promise, the time by which the owner will read the inbox: 0 if it is about to do so,
+ * UINT64_MAX if it waits to be woken.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
@@ -30,22 +30,20 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores a new promise, the time by which the owner will look into the inbox again. Returns true if
- * it is later than the last one. Then the owner must look into the inbox once more at once, because
- * a caller may have relied on the last promise.
+ * Stores by when the owner reads the inbox again. Returns true if that is later than before: read
+ * at once, because a caller may have relied on the old time.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
 /*
- * Tells the owner whether a caller has woken it since it began its present pass (round of work).
- * The answer may be out of date, so it is only a hint.
+ * Tells the owner whether a caller has woken it since its present pass (round of work) began. The
+ * answer may be out of date, so it is only a hint.
  */
 bool promise_woken(const struct promise *promise);
 
 /*
- * Tells whether a thread that has put a timer into the inbox must wake the owner, given the timer's
- * deadline. Stores in *pass the number of the owner's present pass (round of work), which the
- * thread gives to promise_record_wake() after the wake.
+ * Tells whether a thread that has put a timer into the inbox must wake the owner. Stores the number
+ * of the owner's pass (round of work) in *pass, for promise_record_wake().
  */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)

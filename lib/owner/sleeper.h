@@ -24,10 +24,8 @@ struct sleeper_ops {
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until somebody writes to the eventfd `bell`, or until `timeout_ns` have passed;
-	 * UINT64_MAX means no limit. If the eventfd was written to since the last sleep, this
-	 * returns at once. A sleep may end too early, so the caller must read the clock
-	 * afterwards. Returns a negative errno if it could not sleep.
+	 * Sleeps until `timeout_ns` have passed (UINT64_MAX: no limit), or the eventfd `bell` has
+	 * been written to since the last sleep. May end early. Returns 0 or a negative errno.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/*
@@ -41,9 +39,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. The
-	 * field may change between two sleeps; the sleeper that uses poll(2) heeds that, and the
-	 * one that uses io_uring keeps the descriptor that it was opened with.
+	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. If it
+	 * changes between sleeps, poll(2) heeds that, but io_uring keeps the first one.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
@@ -51,8 +48,8 @@ struct sleeper {
 };
 
 /*
- * Sets up a sleeper, by which the owner thread sleeps, to wait on an io_uring ring. Returns 0, or a
- * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper that waits in an io_uring ring. Returns 0, or a negative errno if the kernel
+ * refuses the ring or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

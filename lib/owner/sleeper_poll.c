@@ -44,8 +44,8 @@ static void poll_nap(uint64_t timeout_ns)
 }
 
 /*
- * Sleeps in ppoll(2). If a caller has written to the eventfd `bell` to wake the owner, the eventfd
- * is read. It would otherwise stay readable, and the next sleep would end at once.
+ * Sleeps in ppoll(2). If a caller has written to the eventfd `bell`, reads it, because otherwise
+ * the next sleep would end at once.
  */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {

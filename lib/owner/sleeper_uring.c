@@ -66,13 +66,15 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can sleep in a ring with these features. IORING_FEAT_EXT_ARG (Linux 5.11)
- * means that a wait can have a timeout. A kernel with CQE_SKIP (5.17) also has the multishot poll,
- * and timeouts that are finer than a jiffy. A ring with DEFER_TASKRUN shows its completions only
- * after another system call, so it does not suit an owner that blocks in ppoll(2).
+ * Tells whether the owner can sleep in this ring. With DEFER_TASKRUN, completions show only after
+ * another system call, so that does not suit an owner that blocks in ppoll(2).
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
+	/*
+	 * With EXT_ARG (Linux 5.11) a wait can have a timeout. A kernel with CQE_SKIP (5.17) also
+	 * has the multishot poll, and timeouts that are finer than a jiffy.
+	 */
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0 &&
 	       (uring_counts_no_iowait(ring) || (kind & IORING_SETUP_DEFER_TASKRUN) == 0);
@@ -80,9 +82,7 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 
 /*
  * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
- * (base/descriptor.h). If the kernel returns such a low descriptor, it is replaced by a copy with a
- * higher number. If another thread writes to the low descriptor before that, the kernel refuses the
- * write.
+ * (base/descriptor.h). If it is, a copy with a higher number replaces it.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -90,6 +90,10 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
+	/*
+	 * If another thread writes to the low descriptor before it is closed, the kernel refuses
+	 * the write.
+	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
 	result = ring->ring_fd < 0 ? -EMFILE : 0;
@@ -124,10 +128,8 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits the requests that are in the ring. Returns 0 or a negative errno.
- *
- * If it fails, the requests stay in the ring, and the next call submits them in their order. They
- * can't fill the ring, because the owner closes it after a few failures.
+ * Submits the requests in the ring. Returns 0 or a negative errno. Those not submitted stay for the
+ * next call; the owner closes the ring before they fill it.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -241,9 +243,8 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 }
 
 /*
- * Requests a timeout that ends the next sleep in ppoll(2). If an older one is still in the ring, it
- * is changed, because it would otherwise wake the owner in vain. Returns 0, or -EBUSY if the ring
- * is full.
+ * Requests a timeout for a sleep in ppoll(2). An older one is changed, because it would wake the
+ * owner in vain. Returns 0, or -EBUSY if the ring is full.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {

@@ -72,18 +72,16 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner clears a slot's bits from the top level down, so they are tested from the
-	 * bottom level up. If the top bit, which is tested last, is set, the owner is still going
-	 * to take the slot.
+	 * The owner clears a slot's bits from the top level down. So while the top bit, which is
+	 * tested last, is set, the owner has yet to take the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Takes the lowest bit out of map->bits[level], the word of this level that the owner is working
- * on. Returns the bit's index, counted from the beginning of the level. On level 0 this is a slot.
- * On a higher level it is the index of a word on the level below.
+ * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
+ * others that of a word one level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -98,10 +96,6 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 /*
  * If map->bits[0] is 0, loads into it the next word of level 0 that is not 0. Returns false at the
  * end of the map.
- *
- * A bit of a higher level stands for a word of the level below, and is set if that word is not 0.
- * So the function goes up to the lowest level that has bits left, and then down to the words for
- * which these bits stand. If no level has bits left, it loads the next word of the top level.
  */
 static bool map_walk(struct spill_map *map)
 {
@@ -110,6 +104,10 @@ static bool map_walk(struct spill_map *map)
 	while (map->bits[0] == 0) {
 		atomic_u64 *word;
 
+		/*
+		 * Go up to a level that has bits left, or to the next word of the top level. Then
+		 * go down: each bit stands for a word below.
+		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
 				return false;
@@ -146,10 +144,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Reading the top level is enough. A thread that pushes a slot sets the bit on this level
-	 * last, and then reads the owner's wake-up time. If this loop misses the bit, the thread
-	 * reads the time that the owner has already stored, and wakes the owner if the slot's timer
-	 * is due earlier.
+	 * The top level is enough: a push sets its bit there last, and then reads the owner's
+	 * wake-up time. If the loop misses it, the push reads the new time.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

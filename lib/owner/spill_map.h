@@ -26,10 +26,8 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * How far the owner, the thread that takes slots out of the map, has come on each level.
-	 * The owner takes one word at a time. `word` is the word's index, and `bits` are the bits
-	 * of the word that are still to be handled. The two arrays share no cache line with the
-	 * fields above, because the threads that set bits read those fields.
+	 * How far the owner's walk has come on each level: its word's index, and that word's bits
+	 * still to handle. Another cache line, because producers read the fields above.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
@@ -42,15 +40,14 @@ uint64_t map_words(uint32_t capacity);
 void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
 /*
- * Puts a slot into the map by setting its bit on each level, from the bottom level to the top.
- * Returns false if the bottom bit was set already, because the owner is then going to take the slot
- * anyway.
+ * Puts a slot into the map by setting its bit on each level, bottom first. Returns false if the
+ * bottom bit was set: the owner is going to take it.
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
 /*
- * Tells whether a slot is in the map, which means that its bits are set on all levels. If it is,
- * the owner is going to take the slot, so no thread needs to push the slot again.
+ * Tells whether a slot is in the map: its bits are set on all levels. Then the owner is going to
+ * take it, and nobody needs to push it.
  */
 bool map_has(const struct spill_map *map, uint32_t slot);
 
@@ -69,8 +66,8 @@ void map_begin(struct spill_map *map);
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the map is empty. A thread that is just putting a slot into the map sets a bit for
- * it on each level, and until it has set all of them, the slot does not count.
+ * Tells whether the map is empty. A slot counts only when its bits are set on all levels, so a push
+ * that has just begun does not count.
  */
 bool map_empty(const struct spill_map *map);
 

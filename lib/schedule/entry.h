@@ -19,8 +19,7 @@
 
 /*
  * Says where in the schedule the entry of a timer's slot lies. Only the thread that keeps the
- * schedule, which is a hub's owner or a loop's thread, reads and writes it, like everything in this
- * folder.
+ * schedule, a hub's owner or a loop's thread, reads and writes it.
  */
 struct timer_filing {
 	uint32_t where; /* WHERE_WHEEL, _RUN or _HEAP, and the position there; 0: not scheduled */

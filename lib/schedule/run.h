@@ -36,8 +36,8 @@ static inline bool run_empty(const struct run *run)
 void run_add(struct run *run, struct timer_due due);
 
 /*
- * Sorts the array of timers by time. It compares only the low RUN_TIME_BITS bits of the times,
- * because all timers come from one bucket of the wheel, and so agree in the other bits.
+ * Sorts the array of timers by time. Compares only the low RUN_TIME_BITS bits, because all timers
+ * come from one bucket of the wheel and agree in the others.
  */
 void run_sort(struct run *run);
 
@@ -61,9 +61,8 @@ static inline uint64_t run_first_ns(const struct run *run)
 uint32_t run_take(struct run *run);
 
 /*
- * Returns the slot of the entry that comes `ahead` places after the earliest one, so that the
- * caller can prefetch its timer before it takes it. Returns SLOT_NONE if the array ends before that
- * place, or if the entry there was removed.
+ * Returns the slot of the entry `ahead` places behind the earliest, so that the caller can prefetch
+ * its timer. Returns SLOT_NONE if there is none, or if it was removed.
  */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {

@@ -113,10 +113,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches the memory that the caller will touch when it moves the timers of this chunk, a block
- * of up to 20 timers in the wheel. For each timer this is the element of `filings` that records
- * where the timer is stored. The next chunk is prefetched too. No cache has this memory, because it
- * was last used when the timers were inserted.
+ * Prefetches what the move of a chunk (up to 20 timers) will touch, because no cache has it: their
+ * elements of `filings`, and the next chunk.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -131,10 +129,8 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Moves the timers of a chunk, a block of up to 20 timers, out of their bucket, because the wheel's
- * time has reached the bucket. Timers that are due at once, within the present bucket of the finest
- * level (65.5 us), go into the array `run`, which the caller sorts. All others go into narrower
- * buckets, on lower levels of the wheel.
+ * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached, to
+ * lower levels or, if due within 65.5 us, into `run`.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -151,9 +147,8 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 }
 
 /*
- * Moves the wheel's own time forward to `base_ns`. If there are entries in the bucket of that time,
- * they leave the bucket: they go to lower levels of the wheel, or into the run, a sorted array from
- * which the next timers are taken. The run must be empty before.
+ * Moves the wheel's own time forward to `base_ns`. The entries of that time's bucket go to lower
+ * levels, or into the sorted array `run`, which must be empty.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -188,10 +183,8 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the earliest timer out of the wheel if it is due at `now_ns`. The schedule's two other
- * parts, the heap and the sorted array `run`, must be empty. This function is not inlined, because
- * schedule_take() would otherwise have to save more registers, even when it takes a timer from the
- * array.
+ * Takes the earliest timer out of the wheel if it is due; `run` and the heap must be empty. Not
+ * inlined, so that schedule_take() saves fewer registers in each call.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
@@ -206,9 +199,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
 			/*
-			 * A timer that is alone in its bucket needs no sort. If the first timer of
-			 * a long bucket is known, it is taken now, and a later call sorts the
-			 * others.
+			 * A timer that is alone in its bucket needs no sort. The first timer of a
+			 * long bucket, if known, is taken now, and a later call sorts the others.
 			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
@@ -246,8 +238,8 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
 	/*
-	 * The run (a sorted array) and the heap have only what is due within one bucket of the
-	 * wheel's finest level, which is 65.5 us wide. Removed entries of the run are counted too.
+	 * The run (a sorted array) and the heap have only what is due within a finest bucket, 65.5
+	 * us. Removed entries of the run are counted too.
 	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);

@@ -27,9 +27,8 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule. Each timer is known by its slot, a number below `slots`. `filings` is an
- * array of `slots` elements, in which the schedule records where each timer's entry is. Returns 0
- * or a negative errno.
+ * Opens an empty schedule for timers with numbers (slots) below `slots`. `filings` has `slots`
+ * elements, which record where each timer's entry is. Returns 0 or a negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
@@ -55,30 +54,23 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Finds the earliest of the timers that are scheduled for a time before `before_ns`, and stores up
- * to `max` of their slots. The caller must schedule each of them again, because it may have been
- * moved to a later time. Returns the number of slots. It is 0 if no timer needs this; wheel_doubt()
- * has the exact rule.
+ * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
+ * become later, and returns how many. The caller must reschedule each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Takes the earliest timer out of the schedule, if it is due at `now_ns`, and returns its slot.
- * Returns SLOT_NONE if no timer is due.
- *
- * If the call must first sort many entries, it takes as long as thousands of other calls. If
- * `cheaply` is true, it does not sort them, and returns SLOT_DEAR, so that the caller can first
- * deliver what it already has.
+ * Takes the earliest timer out of the schedule and returns its slot.
+ * - SLOT_NONE: no timer is due at `now_ns`
+ * - SLOT_DEAR, only with `cheaply`: deliver what you have, because a long sort comes next
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it. If the
- * sorted array `run` is not empty, this is the entry that comes `ahead` places after its first.
- * Otherwise it is the earliest timer in the wheel. Returns SLOT_NONE if there is no such timer, or
- * if it is not known.
+ * Returns the slot of a timer that will be taken soon, to be prefetched, or SLOT_NONE if none is
+ * known. `ahead` counts in the sorted array `run` only.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -87,8 +79,8 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 }
 
 /*
- * Returns true if only the first entry was taken from the sorted array `run`. After a
- * schedule_take() this means that the array is new, so the caller begins to prefetch its timers.
+ * Returns true if only the first entry was taken from the sorted array `run`. After
+ * schedule_take(), the array is then new, and its timers are to be prefetched.
  */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
@@ -96,15 +88,14 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 }
 
 /*
- * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result is never too
- * late, but it can be too early after the earliest timer was removed (see wheel_bound_ns()).
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after the earliest was removed (see wheel_bound_ns()), but not too late.
  */
 uint64_t schedule_next_ns(struct schedule *schedule);
 
 /*
- * Counts the timers by how soon after `now_ns` they are due, in the ranges of time of base/ahead.h.
- * wheel_ahead() says how exact the counts are. This takes up to half a millisecond if thousands of
- * buckets have entries.
+ * Counts the timers by how soon after `now_ns` they are due, as wheel_ahead() does. This takes up
+ * to half a millisecond if thousands of buckets have entries.
  */
 void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
                     uint64_t ret_counts[AHEAD_RANGES]);

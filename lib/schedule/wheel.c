@@ -12,6 +12,11 @@
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
  * for each level.
+ *
+ * A sweep (struct wheel_sweep) goes from a bucket's first chunk to the last, and in each chunk from
+ * the last entry to the first. A removal fills the hole with the last entry of the first chunk.
+ * Still no entry is missed: either this entry was visited before, or the hole is still to be
+ * visited.
  */
 #include "schedule/wheel.h"
 
@@ -117,8 +122,8 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 }
 
 /*
- * Finds the entry of the timer in `slot`. Entries lie in chunks, blocks of up to 20 entries.
- * Returns the index of the chunk, and in *ret_entry the entry's index in the chunk.
+ * Finds the entry of the timer in `slot`. Returns the index of its chunk (a block of 20 entries),
+ * and in *ret_entry the entry's index in the chunk.
  */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
@@ -160,8 +165,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Forgets that the timer in `slot` is the earliest of its bucket, because the timer is about to be
- * removed or to get another time. The timer's old time stays the bucket's lower bound.
+ * Forgets that the timer in `slot` is the earliest of its bucket, because it is about to be removed
+ * or moved. Its old time stays the bucket's lower bound.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -173,8 +178,8 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Called when a bucket has become empty: if the wheel's sweep, a walk over all entries of one
- * bucket, is in this bucket, the sweep has ended.
+ * Ends the wheel's sweep, a walk over all entries of one bucket, if it is in this bucket, because
+ * the bucket has become empty.
  */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
@@ -272,9 +277,8 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * Makes the lower bound of a bucket's times exact again, if it may be too early, by searching the
- * bucket for its earliest time. Does nothing if the bucket is too long for a search. The bucket is
- * written although the wheel is const, because the wheel still holds the same entries.
+ * If a bucket's lower bound may be too early, searches the bucket for its earliest time, except in
+ * a long bucket. `wheel` is const, because its entries stay the same.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -345,9 +349,8 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Only the
- * bucket's first chunk (up to 20 entries) is read, because a whole bucket could take too long. If
- * the bucket has five times as many entries as the chunk, each entry of the chunk counts as five.
+ * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Because
+ * buckets can be long, the first chunk stands for the others.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -412,9 +415,8 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, which is a walk over all entries of one bucket. During the walk, the caller has
- * removed each entry, or inserted it again with its timer's present time. So the earliest time that
- * was inserted is a lower bound for the bucket, and becomes its `bound_ns`.
+ * Ends a sweep, a walk over all entries of one bucket. Each was removed or inserted again, so the
+ * earliest time that was inserted is the bucket's bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -436,6 +438,7 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
+	/* If the earliest entry is not known, check all entries of the bucket, but only once. */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
 		count = wheel_sweep(wheel, bucket, slots, max);
@@ -444,6 +447,10 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		wheel_end_sweep(wheel, level_index);
 	}
 	wheel_rescan(wheel, bucket);
+	/*
+	 * A long bucket may have lost its earliest entry after all were checked. Then the result is
+	 * 0, and the bound can be earlier than each entry.
+	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
 	slots[0] = bucket->bound_slot;
@@ -459,14 +466,18 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
+	/*
+	 * An empty wheel can go back in time, because the wall clock can be set back. Then every
+	 * bucket is to be checked anew.
+	 */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * `base_ns` lies in the first bucket of this level that has entries, or before it, because
-	 * this bucket has the wheel's earliest entry, and `base_ns` is not later than that entry.
+	 * `base_ns` lies in this level's first bucket that has entries, or before it, because it is
+	 * not later than the wheel's earliest entry, which is in that bucket.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -61,18 +61,14 @@ struct wheel_level {
 };
 
 /*
- * A sweep: a walk over all entries of one bucket, which may pause at any of them while others are
- * added and removed. It goes from the first chunk to the last, and in each chunk from the last
- * entry to the first. A removal fills the hole with the last entry of the first chunk. Still no
- * entry is missed: either this entry was visited before, or the hole is still to be visited.
+ * A sweep: a walk over all entries of one bucket, which may pause while entries are added and
+ * removed. The head of wheel.c says why no entry is missed.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * How far the walk over the bucket has come: `first` is the chunk that it visits now.
-	 * `bound_ns` is the earliest time inserted into the bucket since the walk began. During a
-	 * walk the caller removes each old entry, or inserts it again. So after the walk all
-	 * entries were inserted since it began, and none is earlier than `bound_ns`.
+	 * How far the walk has come: `first` is the chunk that it visits now. `bound_ns` is the
+	 * earliest time inserted since it began, and becomes the bucket's bound.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -88,17 +84,15 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket in which the caller of wheel_doubt() has
-	 * checked every entry. This is done only once for each bucket, because a bucket can be
-	 * long. If the wheel's time goes back, these ends are set to 0.
+	 * For each level, the end of the latest bucket of which wheel_doubt() has returned every
+	 * entry. It does so only once, because a bucket can be long.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * Returns how many chunks are enough for a wheel with this many slots. A chunk has up to 20 entries
- * of one bucket. Each bucket can have one chunk that is not full, the bucket that is being emptied
- * can have another, and chunk 0 is not used.
+ * Returns how many chunks are enough for this many slots: the full ones, one more for each bucket,
+ * one for the bucket being emptied, and the unused chunk 0.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -118,8 +112,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. The time must lie in a later bucket of
- * the finest level than `base_ns`, the time to which the wheel has advanced.
+ * Tells whether the wheel can hold an entry with this time. It must lie in a later bucket of the
+ * finest level than `base_ns`, the wheel's own time.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -166,9 +160,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns when the earliest timer of the wheel is due, or UINT64_MAX if the wheel is empty. If the
- * earliest timer of a long bucket has been removed, the result can be too early, because to find
- * the next one the whole bucket would have to be read.
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after a long bucket has lost its earliest timer.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -192,32 +185,20 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Counts the wheel's entries by how soon after `now_ns` they are due, and adds the counts to
- * `counts`, which has an element for each range of time in base/ahead.h. The sum of the counts is
- * exact. Each count is an estimate, because only some entries of a bucket with more than 20 are
- * read, and stand for the others.
+ * Adds to `counts` how many entries are due in each range of base/ahead.h after `now_ns`. The sum
+ * is exact, but 20 entries of a longer bucket stand for the others.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Finds timers whose entries the caller should check, because they may have been moved to a later
- * time: the earliest one if it is known, otherwise some of those in the first bucket. Stores up to
- * `max` of their slots and returns how many. The caller must then insert or remove each of them.
- *
- * It returns 0 if no entry is earlier than `before_ns`. It also returns 0 if the first bucket is
- * long and has lost its earliest entry after all its entries were checked; then wheel_bound_ns()
- * can be earlier than each entry.
+ * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
+ * become later, and returns how many. The caller must insert or remove each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Advances the wheel to the time `base_ns`, which is at most wheel_bound_ns(). An empty wheel can
- * also go back in time, which is needed when the wall clock was set back.
- *
- * Returns CHUNK_NONE if the bucket of this time has no entries. Otherwise empties the bucket and
- * returns its first chunk, a block of up to 20 entries. The caller must insert these entries again
- * before it passes their slots to any other function. wheel_leave_chunk() then returns the next
- * chunk.
+ * Advances the wheel to `base_ns`, at most wheel_bound_ns(). Takes out the bucket of this time and
+ * returns its first chunk, or CHUNK_NONE. Insert all its entries again at once.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
@@ -239,9 +220,8 @@ static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chun
 }
 
 /*
- * Frees a chunk, a block of entries that wheel_enter() has taken out of a bucket. The caller must
- * have inserted the entries elsewhere in the schedule. Returns the bucket's next chunk, or
- * CHUNK_NONE.
+ * Frees a chunk that wheel_enter() has taken out of a bucket, when the caller has inserted its
+ * entries elsewhere. Returns the bucket's next chunk, or CHUNK_NONE.
  */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 

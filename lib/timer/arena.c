@@ -22,6 +22,18 @@
  * at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are taken from each end of a
  * shard before the next search.
  *
+ * Different CPUs take fresh slots from different shards, because a CPU also prefetches the lines
+ * next to those that it uses: if two threads re-armed timers in alternate cache lines, each re-arm
+ * would take 1.1 times as long. A fresh slot is written before it is read, because a read would map
+ * the kernel's page of zeros, which all CPUs would have to drop from their TLBs at the first write.
+ *
+ * If arena_has() finds too few free slots, there was a moment at which that was true. It adds up
+ * the fresh slots and the stacks, and then finds each top as it was. So no stack has changed in
+ * between: a take changes the count in the top, and a put changes the slot. The number of fresh
+ * slots only falls. Each top is read again by a CAS that changes nothing, because a load might
+ * return an older value: if one thread puts slot A back, and another then takes the last fresh slot
+ * B by a relaxed CAS, a third thread that sees that B is taken could still load a top without A.
+ *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
 #include "timer/arena.h"
@@ -100,9 +112,8 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * Returns the generation with which the first timers of a new hub begin. It is the number of hubs
- * that the process has opened before, with its bits in reverse order. So the generations of any two
- * hubs are far apart, and a hub rejects handles that belong to another.
+ * Returns the generation with which a new hub's first timers begin. It is far from that of any
+ * other hub, so that a hub rejects handles of another.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -110,6 +121,7 @@ static uint64_t arena_first_generation(void)
 	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only uniqueness matters */
 	uint64_t generation = 0;
 
+	/* Reverse the bits of the serial number, so that small numbers lie far apart. */
 	for (unsigned bit = 0; bit < TIMER_GENERATION_BITS; bit++)
 		generation |= (serial >> bit & 1) << (TIMER_GENERATION_BITS - 1 - bit);
 	return generation;
@@ -176,11 +188,7 @@ void arena_close(struct arena *arena)
 
 /*
  * Publishes for timerhub-top how many slots were taken from a stack so far (`takes`), and how many
- * are on the stack now (`depth`). Both go into one word, with `takes` in the high bits.
- *
- * Threads can call this in any order, so an older word must not replace a newer one. The newer word
- * is the larger one, because each take raises `takes`, and while `takes` stays the same, slots are
- * only put back, which raises `depth`. The comparison is signed, because `takes` can wrap.
+ * are on the stack now (`depth`).
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -189,6 +197,10 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 	if (!shard->notes)
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
+	/*
+	 * Threads come here in any order. The newer word is the larger one, because a take raises
+	 * `takes`, and a put raises `depth`. Signed, because `takes` can wrap.
+	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
 	}
@@ -214,9 +226,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether a stack of free slots ends here. `slot` was read from the stack's top or from a
- * slot's link, and a CAS has confirmed that it was up to date. So a value that is neither a slot
- * nor SLOT_NONE is a bug.
+ * Tells whether `slot` is SLOT_NONE, the end of a stack. A CAS has confirmed that it was up to
+ * date, so any other number out of range is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -237,13 +248,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 }
 
-/*
- * Takes the top slot of a shard's stack of free slots. Returns SLOT_NONE if the stack is empty.
- *
- * If another thread takes the slot and overwrites its link after the link was read here, the CAS
- * fails. The CAS need not release, because it publishes nothing itself. A thread that loads the new
- * top still sees what shard_push() has released, because a CAS continues the release sequence.
- */
+/* Takes the top slot of a shard's stack of free slots. Returns SLOT_NONE if the stack is empty. */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
@@ -263,6 +268,10 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 		 * came first, and the CAS fails if another thread has overwritten the link.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
+		/*
+		 * The CAS need not release: a thread that loads the new top still sees what
+		 * shard_push() has released, because a CAS continues the release sequence.
+		 */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
@@ -275,8 +284,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 /*
  * Takes up to `count` slots from a shard's stack in one step, and stores in *ret_taken how many.
- * Returns the first of them, or SLOT_NONE. They are still linked to each other, from the first down
- * to the last.
+ * Returns the first, which is still linked to the others, or SLOT_NONE.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -315,9 +323,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on a stack whose top word is `top`. If another thread has taken the
- * top slot meanwhile, the result can be any number, so the caller may rely on it only if a CAS of
- * the top succeeds afterwards.
+ * Counts the slots on a stack whose top word is `top`. If another thread has taken the top slot,
+ * the result is wrong, and a CAS of the top fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -329,11 +336,8 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack has so many free slots that another CPU may take some. The link in the top
- * slot says how many slots are below. Before the link is read, another thread may take the top slot
- * and overwrite the link. So the top is loaded again after the link. If it has changed, the result
- * is true, because a wrong true does no harm, but a wrong false could let memory grow. The link is
- * loaded with acquire order, so the second load comes after it.
+ * Tells whether a stack has so many free slots that another CPU may take some. A wrong true does no
+ * harm, but a wrong false could let memory grow.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -344,13 +348,15 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	if (top_slot(top) == SLOT_NONE)
 		return false;
 	test_point(TEST_POINT_TAKE_READ_TOP);
+	/* The acquire keeps the second load of the top behind this load. */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
+	/* If the top has changed, the link may have been overwritten. Then the result is true. */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
 
 /*
- * Pushes `count` slots onto a shard's stack of free slots in one step; the last one is on top then.
- * Returns false, and does nothing, if the stack has more than `depth_max` slots already.
+ * Pushes `count` slots onto a shard's stack of free slots in one step, the last one on top. If the
+ * stack has more than `depth_max` slots already, returns false.
  */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
@@ -393,8 +399,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough. A thread that arms a timer in a new slot changes this word before it
-	 * gives the timer's handle to anybody, so a thread that has the handle sees the change.
+	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
+	 * gives the handle away, so whoever has the handle sees it.
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -420,19 +426,16 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS stores the value that is there already. If it fails, the top has
-		 * changed, and the link that stack_depth() has read may have been overwritten. Then
-		 * the loop reads the depth again. The CAS has release order, so that the read of
-		 * the link cannot move behind it.
+		 * This CAS changes nothing. It succeeds only if the top, and therefore the depth,
+		 * is still right. Its release order keeps the read of the link before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
 /*
- * Returns the shard at position `i` of the order in which a CPU searches for a free slot. The CPU's
- * own shard, `home`, comes first. Each home has its own order, so that CPUs that search at the same
- * time do not all try the same shard.
+ * Returns the shard that a CPU of shard `home` searches at step `i`; step 0 is `home`. The orders
+ * differ, so that CPUs do not all try one shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -441,14 +444,14 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 
 /*
  * Takes a slot from a stack that has more than ARENA_LEAVE free slots. Returns SLOT_NONE if there
- * is no such stack.
- *
- * The search begins where the last one was successful, because a thread that arms many timers
- * empties one stack after the other. The function is not inlined, because it is seldom called.
+ * is no such stack. Not inlined, because it is seldom called.
  */
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
-	/* Relaxed is enough: a wrong value only makes the search begin at another shard. */
+	/*
+	 * Begin where the last search succeeded, because a thread that arms many timers empties one
+	 * stack after the other. Relaxed is enough: a wrong value costs only a longer search.
+	 */
 	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
@@ -468,16 +471,7 @@ static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena
 	return SLOT_NONE;
 }
 
-/*
- * Takes a slot that was never used from one shard. At every ARENA_LOOK-th such slot it first tries
- * to find a used one on a long stack, so that memory grows only with the live timers. Returns
- * SLOT_NONE if all slots of the shard have been used.
- *
- * The CPUs of the shard take slots from the lower end and all others from the upper end, so the two
- * groups meet in one cache line at most. Relaxed order is enough, because nobody has ever written
- * to the slot: it is zero. The slot is written before it is read, because a read would map the
- * kernel's page of zeros, which all CPUs would have to drop from their TLBs at the first write.
- */
+/* Takes a slot of one shard that was never used. Returns SLOT_NONE if all have been used. */
 static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct arena *arena,
                                                                           uint32_t home,
                                                                           uint32_t index)
@@ -487,11 +481,19 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 	bool looked = false;
 
 	while (fresh_next(fresh) < fresh_end(fresh)) {
+		/*
+		 * The shard's CPUs take slots from the lower end and all others from the upper end,
+		 * so that they meet in one cache line at most.
+		 */
 		bool own = index == home;
 		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
 		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
 		                    : fresh_make(fresh_next(fresh), slot);
 
+		/*
+		 * Now and then prefer a used slot from a long stack, so that memory grows only with
+		 * the live timers.
+		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
 
@@ -499,13 +501,14 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 				return used;
 			looked = true;
 		}
+		/* Relaxed is enough, because nobody has ever written to the slot: it is zero. */
 		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
 			continue;
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the slot has no entry in the owner's schedule. Relaxed is
-		 * enough, because no other thread has the slot.
+		 * "Never" says that the schedule has no entry. Relaxed is enough, because no other
+		 * thread has the slot. The file's head says why a store comes first.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -514,13 +517,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the shard from which a CPU takes new slots, which no timer ever had, when the shard
- * `last` has none left. `home` is the CPU's own shard. Returns ARENA_SHARDS_MAX if no other shard
- * has new slots.
- *
- * The best shard is the one right after `last`, if all its slots are new. Otherwise it is the
- * middle of the longest row of such shards, because CPUs beside the row get there last. Otherwise
- * any shard with new slots will do. CPUs with different homes then prefer different ones.
+ * Chooses the shard from which a CPU takes new slots when its shard `last` has none left. `home` is
+ * the CPU's own shard. Returns ARENA_SHARDS_MAX if there is none.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -531,9 +529,14 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
+		/*
+		 * If no shard is all new, any with new slots will do. CPUs with different homes
+		 * prefer different ones.
+		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
+		/* The best shard is the one right after `last`, if all its slots are new. */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -541,18 +544,18 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 			middle = (index - row / 2) & arena->shard_mask;
 		}
 	}
+	/*
+	 * Next best is the middle of the longest row of new shards, because the CPUs beside the row
+	 * get there last.
+	 */
 	if (longest > 0)
 		return middle;
 	return any != home ? any : ARENA_SHARDS_MAX;
 }
 
 /*
- * Takes a slot that was never used. A CPU uses up its own shard, `home`, first, then one other
- * shard, and so on. Returns SLOT_NONE if it has found none.
- *
- * So different CPUs rarely use neighbouring memory. It would not be enough that they use different
- * cache lines, because a CPU also prefetches neighbouring lines: if two threads re-armed timers in
- * alternate lines, each re-arm would take 1.1 times as long.
+ * Takes a slot that was never used, or returns SLOT_NONE. A CPU uses up its own shard, `home`,
+ * first, then one other shard, and so on.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
@@ -589,15 +592,6 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 /*
  * Tells whether at least `count` slots are free. If it returns false, there was a moment at which
  * fewer were free, between the last two loops over the stacks.
- *
- * The second of these loops has found each top as the first one read it. So no stack has changed in
- * between: a take changes the count in the top, and a put changes the slot. The number of unused
- * slots only falls.
- *
- * The second loop reads each top by a CAS that changes nothing, because a load might return an
- * older value. Suppose that one thread puts slot A back, and another then takes the last unused
- * slot B by a relaxed CAS. A third thread that sees that B is taken could still load a top without
- * A.
  */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
@@ -617,6 +611,10 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
+		/*
+		 * Every top must still be what the loop above has read. The file's head says why
+		 * this is proof, and why a load would not be.
+		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
@@ -646,8 +644,8 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 }
 
 /*
- * Takes a slot when arena_take() has found no free slot on its CPU's own stack, which is rare. It
- * is not inlined, because otherwise arena_take() would save registers in each call.
+ * Takes a slot when arena_take() has found none on its CPU's own stack, which is rare. Not inlined,
+ * because otherwise arena_take() would save registers in each call.
  */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
@@ -706,9 +704,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 }
 
 /*
- * Returns the index of the shard to which a slot belongs. It divides by the number of slots of a
- * shard, by means of a multiplication that is exact for 32-bit numbers (D. Lemire et al., "Faster
- * remainder by direct computation", 2019).
+ * Returns the index of the shard to which a slot belongs, by a multiplication that is exact for
+ * 32-bit numbers (D. Lemire et al., "Faster remainder by direct computation", 2019).
  */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
@@ -762,9 +759,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Keep the slots on the stack of this CPU's shard, so that a thread which takes events and
-	 * then arms timers finds free slots there. The more of the shard's slots were ever used,
-	 * the longer its stack may get.
+	 * Keep the slots on this CPU's stack, where a thread that takes events and then arms timers
+	 * finds them. A shard with more used slots may have a longer stack.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -806,9 +802,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * The word shard->top has only TAKES_BITS bits for the number of takes. `laps`
-		 * counts how often these bits have overflowed. Relaxed is enough, because the sum
-		 * need not be exact while other threads take slots.
+		 * `laps` counts how often the takes in shard->top have wrapped. Relaxed is enough,
+		 * because the sum may be inexact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

@@ -21,12 +21,9 @@
  */
 struct arena_shard {
 	/*
-	 * The top of the stack of free slots. The low 26 bits are the number of the top slot + 1,
-	 * or 0 if the stack is empty. The bits above count the slots that were taken from the
-	 * stack.
-	 *
-	 * A thread that takes a slot may use the slot at once, because the thread sees everything
-	 * that the slot's last user did.
+	 * The top of the stack of free slots. Whoever takes a slot sees what its last user did.
+	 * - low 26 bits: top slot + 1, or 0
+	 * - above: count of takes
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
@@ -50,8 +47,7 @@ struct arena {
 
 /*
  * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
- * elements, in which timerhub-top can see how many slots are free, or is NULL. Returns 0 or
- * -ENOMEM.
+ * elements, which show timerhub-top the free slots, or is NULL. Returns 0 or -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
@@ -63,9 +59,8 @@ void arena_close(struct arena *arena);
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots at once, linked into a list, and returns the first; arena_next() finds the
- * others. Returns SLOT_NONE if fewer than `count` are free. *ret_taken then says how many slots it
- * has taken for a moment and put back.
+ * Takes `count` slots, linked into a list for arena_next(), and returns the first. If fewer are
+ * free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -76,22 +71,20 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. The slot goes to this CPU's shard if that has few
- * free slots, and otherwise to the shard to which the slot belongs.
+ * Puts back a slot that nobody uses any more. It goes to this CPU's shard, or to its own shard if
+ * this CPU's has many free slots.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `count` slots back; `count` must not be 0. The slots go onto the stack of this CPU's shard
- * in one step. If that stack has many slots already, each slot goes to the shard to which it
- * belongs.
+ * Puts `count` slots, at least one, onto the stack of this CPU's shard in one step. If that stack
+ * is long already, each slot goes back to its own shard.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /*
- * Returns the first slot from `slot` on in which a timer was ever armed, or SLOT_NONE if there is
- * none. That timer may have ended. Whoever visits all timers calls this function to skip memory
- * that was never touched.
+ * Returns the first slot from `slot` on that ever had a timer, or SLOT_NONE. Whoever visits all
+ * timers calls it to skip memory that was never touched.
  */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 

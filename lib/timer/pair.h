@@ -21,6 +21,10 @@
  * owner's inbox. The owner clears the flag when it reads the pair. While the flag is set, everybody
  * who arms or re-arms the timer pushes the slot too, because the thread that set it may have been
  * stopped before its push.
+ *
+ * Within a slack there is only one time with the most trailing zero bits, because between two
+ * numbers with equally many lies one with more. If two timers have the same slack, the one with the
+ * later deadline never expires first.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -59,16 +63,13 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot, but the owner thread's schedule can still have the entry of its
-	 * last timer. If STATE_CLAIMED is not set and the deadline is not "never", the entry
-	 * exists, at the slot's deadline or earlier. A new timer that is due at that deadline or
-	 * later uses the entry.
+	 * No timer uses the slot. A schedule entry at its deadline or earlier serves the next
+	 * timer; there may be none if STATE_CLAIMED is set or the deadline is "never".
 	 */
 	TIMER_FREE = 0,
 	/*
-	 * The timer waits for its deadline. The owner thread, which expires timers, has scheduled
-	 * the slot early enough. While STATE_CLAIMED is set, the slot may be scheduled too late,
-	 * because the owner has yet to read the new deadline.
+	 * The timer waits for its deadline, and the owner thread has scheduled it early enough.
+	 * While STATE_CLAIMED is set, the owner has yet to read a new deadline.
 	 */
 	TIMER_ARMED = 1,
 	/*
@@ -77,9 +78,8 @@ enum timer_phase {
 	 */
 	TIMER_PENDING = 2,
 	/*
-	 * The timer has expired, nobody has taken its event, and its next period is due as well.
-	 * The timer is not scheduled: periods that pass until somebody takes the event are computed
-	 * then, and only raise the event's count.
+	 * The timer has expired, nobody has taken its event, and its next period is due as well. It
+	 * is not scheduled, because further periods only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
 	/*
@@ -91,9 +91,8 @@ enum timer_phase {
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
 /*
- * A copy of a timer's deadline and state. The two are loaded one after the other, and another
- * thread can change the timer in between, so the copy is only a guess. The guess was right if a
- * compare-and-swap with this copy as its expected value succeeds.
+ * A copy of a timer's deadline and state. It is a guess until a compare-and-swap from it succeeds,
+ * because another thread can change the timer between the two loads.
  */
 struct pair {
 	uint64_t deadline_ns;
@@ -114,9 +113,7 @@ static inline enum timer_phase state_phase(uint64_t state)
 
 /*
  * Tells whether STATE_CLAIMED is set: the owner, the thread that keeps the schedule, has yet to
- * read this timer. While the flag is set, each thread that arms or re-arms the timer pushes its
- * slot into the owner's inbox, because the thread that set the flag may have been stopped before
- * its own push.
+ * read this timer.
  */
 static inline bool state_claimed(uint64_t state)
 {
@@ -176,8 +173,8 @@ static inline uint32_t handle_slot(uint64_t handle)
 }
 
 /*
- * Returns true if the handle and the state belong to the same timer, and it has not ended. Both
- * contain a generation number, which is different for each timer of a slot.
+ * Returns true if handle and state belong to the same timer, and it has not ended. Both contain a
+ * generation number, which differs for each timer of a slot.
  */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
@@ -202,8 +199,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts how many periods of a timer are due at `now_ns`. The first of them is the one at
- * `deadline_ns`, so the count is at least 1. It saturates at 2^64 - 1.
+ * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
+ * count is at least 1. It saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -211,9 +208,8 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 }
 
 /*
- * Returns the first deadline of a periodic timer after `now_ns`. `deadline_ns` is one of its
- * deadlines, and not later than `now_ns`. The interval is not 0. If the result would be later than
- * the latest possible deadline, it is TIMER_NEVER_NS.
+ * Returns a periodic timer's first deadline after `now_ns`, or TIMER_NEVER_NS if that is later than
+ * any deadline can be. `deadline_ns` is one of its deadlines, not later than `now_ns`.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -245,13 +241,8 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns when a timer with slack should expire: the time between its deadline and deadline + slack
- * that has the most trailing zero bits. Timers whose slack overlaps often get the same time in this
- * way, and then one wake-up serves all of them.
- *
- * There is only one such time, because between two numbers with equally many trailing zeros lies
- * one with more. If two timers have the same slack, the one with the later deadline never expires
- * first.
+ * Returns when a timer should expire: at the time within its slack that has the most trailing zero
+ * bits. So timers with overlapping slack often share a wake-up.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -263,10 +254,8 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Clear as many low bits of `last`, the latest time allowed, as possible without going
-	 * below the deadline. To stay greater than deadline - 1, `last` must keep the highest bit
-	 * in which the two differ, and all bits above. In binary, for example, 10011 (deadline - 1)
-	 * and 10110 (`last`) give 10100.
+	 * Keep the bits of `last` down to the highest that differs from deadline - 1, so that the
+	 * result stays greater: 10110 and 10011 (deadline - 1) give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

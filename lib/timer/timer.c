@@ -36,9 +36,8 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Sets STATE_CLAIMED, which says that the owner, the thread that expires timers, may have scheduled
- * this timer too late, and must read its deadline. A thread that stores the flag must then push the
- * timer's slot into the owner's inbox.
+ * Sets STATE_CLAIMED: the owner thread may have scheduled this timer too late. A thread that stores
+ * the flag must then push the timer's slot into the owner's inbox.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -64,9 +63,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. If the owner's schedule still has
- * an early enough entry of the slot's last timer, the new timer uses that entry. Otherwise
- * STATE_CLAIMED is set, and the owner must be told to read the slot.
+ * Returns the deadline and state of a new timer in a free slot. If the schedule has no early enough
+ * entry of the slot's last timer, STATE_CLAIMED is set.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -88,9 +86,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	struct pair free, armed;
 
 	/*
-	 * Relaxed is enough. This thread took the slot by arena_take(), so it sees what the slot's
-	 * last user did. If the thread that expires timers changes the state or the deadline
-	 * meanwhile, the CAS below fails.
+	 * Relaxed is enough, because arena_take() lets this thread see what the slot's last user
+	 * did. If the owner changes the slot meanwhile, the CAS below fails.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -110,8 +107,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
-	 * The CAS can fail although no other thread can arm a timer in this slot, because the
-	 * thread that expires timers may note at this moment that the slot is no longer scheduled.
+	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
+	 * longer scheduled.
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -135,9 +132,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
 		/*
-		 * A later deadline needs no message to the owner, because the owner reads the timer
-		 * at the old deadline and finds the new one. Otherwise the slot is pushed onto the
-		 * owner's inbox.
+		 * A later deadline needs no push into the inbox, because the owner reads the timer
+		 * at the old deadline and finds the new one.
 		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
@@ -151,15 +147,14 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a cancelled timer leaves in its slot. If the timer was armed,
- * its entry stays in the owner thread's schedule, so that a cancel need not tell the owner. The
- * deadline then says when the owner will read the slot at the latest. A thread that arms a timer in
- * the slot for an earlier time must tell the owner.
+ * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's entry
+ * stays in the schedule, so that a cancel need not tell the owner.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
+	/* The owner reads the slot by then. Only a new timer that is due earlier must tell it. */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -184,10 +179,8 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Most timers that are cancelled are armed and have no slack: they may not expire late. For these,
- * a CAS of the state alone is enough, and is cheaper than a CAS of state and deadline. The deadline
- * can stay as it is, because the owner thread will read the slot by then. This is still true if
- * timer_move() has just made the deadline later.
+ * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The deadline
+ * stays: the owner reads the slot by then, even after timer_move().
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -253,10 +246,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Store the deadline and state even if they do not change. The owner has just taken the
-	 * slot from its inbox. A thread that changes the timer after this store sees that, and
-	 * pushes the slot again if necessary. Without the store, that thread could think that the
-	 * slot is still in the inbox, and the owner would miss the change (spill_map.c).
+	 * Make the CAS even if nothing changes. From it, a thread that changes the timer afterwards
+	 * learns that the slot has left the inbox, and pushes the slot again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
@@ -271,13 +262,15 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 }
 
 /*
- * Sets the deadline of a free slot to "never", because the owner thread removes the slot's schedule
- * entry, and no new timer may rely on it. If STATE_CLAIMED is set, does nothing: the slot is in the
- * owner's inbox, and the owner sets the deadline when it reads the slot there. Returns false if
- * another thread has changed the timer since `pair` was loaded.
+ * Sets the deadline of a free slot to "never", because the owner removes the slot's schedule entry.
+ * Returns false if another thread has changed the timer since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
+	/*
+	 * The owner sets the deadline of a claimed slot later, when it takes the slot from its
+	 * inbox.
+	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
 }
@@ -307,8 +300,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 		case TIMER_PENDING:
 			/*
 			 * An OVERDUE timer is not scheduled. The thread that delivers its event
-			 * arms the timer for the next period, and pushes its slot into the inbox,
-			 * from which the owner thread learns what to schedule.
+			 * arms it for the next period, and pushes its slot into the inbox for the
+			 * owner.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -316,12 +309,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is due at `now_ns` too, make the timer OVERDUE instead
-			 * of PENDING. For a PENDING timer, the owner schedules the first period
-			 * after `now_ns`. But if the thread that takes the event has read the clock
-			 * before `now_ns`, it may arm the timer for a period that the owner has
-			 * skipped. For an OVERDUE timer, that thread tells the owner when the timer
-			 * is due.
+			 * A consumer with an older clock reading could arm a PENDING timer for a
+			 * period that the owner skips. The consumer of an OVERDUE timer tells the
+			 * owner.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -347,11 +337,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has got a new timer since `pair` was loaded, timer_instant_ns() adds
-		 * the new timer's slack to the old timer's deadline. The result is still early
-		 * enough. If the new deadline is earlier than the old one, the thread that arms the
-		 * new timer makes the owner read the slot again. If it is not earlier, the new
-		 * timer is due at the returned time or later.
+		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
+		 * That is early enough, because whoever arms an earlier timer tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -385,9 +372,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The state in `before` was loaded first, and its deadline after that. If another thread
-	 * has re-armed the timer in between, the state still says that the timer has expired, but
-	 * the deadline is the new one, which lies in the future. Then load both again.
+	 * The state was loaded before the deadline. If the timer was re-armed in between, the
+	 * deadline is the new one and lies in the future. Then load both again.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -6,6 +6,12 @@
  * handler can make it too. What is left to do afterwards, such as to push the timer's slot into the
  * inbox, is returned to the caller.
  *
+ * What a timer was armed with, its record (struct timer_cold), is written before the pair is
+ * published, and read between the load of the pair and the compare-and-swap that expects what was
+ * loaded. As in a seqlock, the accesses are relaxed: if the swap succeeds, what was read belonged
+ * to this timer. Two readers do without such a proof. One is timer_true_ns(), which says why. The
+ * other is hub_submit(): it may read the slack of the slot's next timer if this one has ended.
+ *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
  */
 #ifndef TIMERHUB_TIMER_H
@@ -29,12 +35,7 @@ _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole
 
 /*
  * What a timer was armed with. Only arming and delivery need it, so it lies apart from the pair.
- *
- * It is written before the pair is published, and read between the load of the pair and the
- * compare-and-swap that expects what was loaded. As in a seqlock, the accesses are relaxed: if the
- * swap succeeds, what was read belonged to this timer. Two readers do without such a proof. One is
- * timer_true_ns(), which says why. The other is hub_submit(): it may read the slack of the slot's
- * next timer if this one has ended.
+ * The file's head says why relaxed accesses are enough.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
@@ -51,8 +52,8 @@ struct timers {
 };
 
 /*
- * Prefetches the record of the timer in `slot`, which says what the timer was armed with. It has 24
- * bytes, so some records straddle two cache lines, and both ends are fetched.
+ * Prefetches what the timer in `slot` was armed with. A record has 24 bytes, so some straddle two
+ * cache lines, and both ends are fetched.
  */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
@@ -69,16 +70,15 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Do as for TIMER_PUSH, but push the slot only if it is not in the inbox already. The
-	 * thread that has set STATE_CLAIMED may have been stopped before it pushed the slot.
+	 * Push the slot as for TIMER_PUSH, but only if it is not in the inbox: the thread that set
+	 * STATE_CLAIMED may have been stopped before its push.
 	 */
 	TIMER_PUSH_AGAIN,
 };
 
 /*
- * The result of a function that changes a timer, and what the caller has to do next; both fit into
- * one register. For the next step the caller needs the timer's new deadline and state, which the
- * function has stored in *ret_pair, or in view->after if it has no argument `ret_pair`.
+ * The result of a function that changes a timer, and what its caller must do next. Both fit into
+ * one register. The timer's new pair is in *ret_pair or view->after.
  */
 struct timer_outcome {
 	int result;
@@ -118,10 +118,6 @@ static inline struct pair timer_guess(const struct timer *timer)
 /*
  * Loads a deadline and a state that belong to the same timer: the state was the same before and
  * after the deadline was loaded.
- *
- * If the caller is the owner, the thread that expires timers, both were in the slot at the same
- * moment. The state cannot have changed and changed back in between, because that needs the owner:
- * only it expires timers and clears STATE_CLAIMED.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -135,6 +131,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 * together with this deadline, or a newer state.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
+		/*
+		 * For the owner, both were in the slot at the same moment. The state cannot have
+		 * changed back, because only the owner expires timers and clears STATE_CLAIMED.
+		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
 	return pair;
@@ -186,17 +186,16 @@ struct timer_arming {
 };
 
 /*
- * Arms a timer in a slot that the caller has taken from the arena. The handle is stored in
- * *ret_handle, unless ret_handle is NULL, before the timer can expire. The returned outcome's
- * `result` is always 0.
+ * Arms a timer in a slot that the caller has taken from the arena. *ret_handle, if not NULL, is set
+ * before the timer can expire. `result` is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
 /*
- * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, or 1
- * if it was idle, or -ENOENT if it has ended.
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, 1 if
+ * it was idle, or -ENOENT if it ended.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
@@ -269,10 +268,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads what the timer in `slot` was armed with, and the index of its queue. The caller has loaded
- * the timer's deadline and state into view->pair. Returns false if the slot was free then. Another
- * thread may have changed the timer since, so the caller may rely on what was read only if
- * timer_change() with view->pair succeeds afterwards.
+ * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
+ * is free. Rely on it only after a timer_change() from view->pair.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -329,12 +326,8 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot if it is due. The calling thread, the owner, has just removed the
- * slot from its schedule, where it was scheduled for the time `by_ns`.
- *
- * An armed timer that is due at `by_ns` becomes PENDING, or OVERDUE if its next period is due at
- * `now_ns` too. A periodic timer that was PENDING already becomes OVERDUE. If the slot is free, its
- * deadline becomes "never", which says that the slot has no schedule entry.
+ * Expires the timer in a slot, which the owner has just removed from its schedule, if it is due at
+ * `by_ns`. `now_ns` tells whether the next period is too.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -351,23 +344,20 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner thread must look again at a slot that it has scheduled for `filed_ns`, or
- * UINT64_MAX if the slot need not be scheduled. The result is never earlier than `filed_ns`,
- * because a thread that moves a timer to an earlier time tells the owner itself.
+ * Returns when the owner must read a slot again that it has scheduled for `filed_ns`, or
+ * UINT64_MAX. It is never before `filed_ns`, because threads tell the owner of earlier times.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
  * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
- * has taken. The answer may be out of date by the time it is used. That does no harm: a handle that
- * is no longer needed only stays in the outbox a little longer.
+ * has taken. An outdated true only keeps the handle longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/*
-	 * Relaxed is enough. Only the owner makes timers expire, and only the owner calls this
-	 * function. So it sees the state that it stored when the timer expired, or the state that
-	 * another thread has stored since.
+	 * Relaxed is enough, because the owner itself made the timer expire. It reads the state
+	 * that it stored then, or one that another thread has stored since.
 	 */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
@@ -375,9 +365,8 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 }
 
 /*
- * Ends an expired timer whose event nobody has taken, because its queue is closed. Returns false if
- * the timer has been ended or re-armed meanwhile. Only the owner may call this: it alone makes
- * timers expire, so the slot cannot have got another expired timer meanwhile.
+ * Ends an expired timer because its queue is closed. Returns false if it has ended or was re-armed.
+ * Only for the owner, because only it makes timers expire.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -404,9 +393,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Fills in the rest of `view` for a consumer that has taken a timer's handle from a queue, and has
- * loaded the timer into view->pair. Returns false if the timer has no event to deliver, because it
- * was cancelled, re-armed or delivered meanwhile.
+ * Fills in the rest of `view` for a consumer that has taken a handle and loaded view->pair. Returns
+ * false if the timer has no event to deliver any more.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
@@ -418,9 +406,8 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Delivers the event of a one-shot timer. A timer that was armed with TIMERHUB_KEEP becomes idle,
- * so that it can be re-armed. Any other timer ends, and the caller must give its slot back to the
- * arena, where threads find free slots for new timers.
+ * Delivers the event of a one-shot timer. With TIMERHUB_KEEP the timer becomes idle. Without it the
+ * timer ends, and the caller puts its slot back into the arena.
  */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
@@ -435,9 +422,8 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`. The returned `result` is an enum timer_delivery.
- * `now_ns` is used only if the timer is periodic or the clock can go back, so for other timers the
- * caller need not read the clock.
+ * Delivers the event of the timer in `view`; `result` is an enum timer_delivery. `now_ns` is used
+ * only if the timer is periodic or the clock can go back.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
