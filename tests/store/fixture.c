@@ -13,11 +13,6 @@ sqlite3 *plain;
 char database[96];
 static char folder[64];
 
-uint64_t boot_ns(void)
-{
-	return clock_ns(CLOCK_BOOTTIME);
-}
-
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config)
 {
 	struct timerhub_store *opened = NULL;
@@ -120,7 +115,7 @@ uint64_t put_in(uint64_t delay_ns, const char *key, const char *data)
 struct timerhub_store_task take_one(void)
 {
 	struct timerhub_store_task task;
-	uint64_t before_ns = boot_ns();
+	uint64_t before_ns = clock_ns(CLOCK_BOOTTIME);
 
 	expect_eq(timerhub_store_take(store, &task, 1, ARRIVES), 1);
 	expect_le(task.due_ns, wall_ns());

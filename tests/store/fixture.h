@@ -34,8 +34,6 @@ void fixture_end(void);
 /* Opens one more handle of the same database. */
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
 
-uint64_t boot_ns(void);
-
 /* Opens a connection to the database that waits up to 20 s for others. */
 sqlite3 *sql_open(void);
 /* Run SQL, which must succeed, on a connection, and on the plain one. */
