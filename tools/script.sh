@@ -29,15 +29,3 @@ script_misused() {
 	usage >&2
 	exit 2
 }
-
-# quietly COMMAND...: runs a build. If it fails, prints what it has printed, and ends the script.
-quietly() {
-	local log
-	log=$(mktemp)
-	if ! "$@" >"$log" 2>&1; then
-		cat "$log" >&2
-		rm -f "$log"
-		exit 1
-	fi
-	rm -f "$log"
-}

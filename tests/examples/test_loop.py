@@ -128,11 +128,6 @@ def serve(process, reminders, fifos, dice):
         raise Wrong(f"exit status {process.returncode}")
 
 
-def what_it_said(errors):
-    errors.seek(0)
-    return errors.read()
-
-
 def open_fifo(path, process):
     """For writing, once the program reads it: it may end before it does."""
     while True:
@@ -178,7 +173,8 @@ def test_job(command, directory, seed):
             process.kill()
             process.wait()
             watchdog.cancel()
-            sys.stderr.write(what_it_said(errors))
+            errors.seek(0)
+            sys.stderr.write(errors.read())
     reminders.check()
 
 

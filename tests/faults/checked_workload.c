@@ -106,21 +106,6 @@ static void *run_taker(void *arg)
 	return NULL;
 }
 
-struct life *life_begin(struct rig *rig, unsigned timers, uint64_t span_ns)
-{
-	struct life *life = calloc(1, sizeof(*life));
-
-	expect(life);
-	life->rig = *rig;
-	life->count = timers;
-	life->span_ns = span_ns;
-	life->fates = calloc(timers, sizeof(*life->fates));
-	expect(life->fates);
-	thread_start(&life->taker, run_taker, life);
-	thread_start(&life->armer, run_armer, life);
-	return life;
-}
-
 static void judge(const struct fate *fate)
 {
 	expect_eq(fate->delivered, !fate->cancelled);
@@ -128,20 +113,20 @@ static void judge(const struct fate *fate)
 		expect_eq(fate->delivered_ns, fate->deadline_ns);
 }
 
-void life_end(struct life *life)
-{
-	thread_join(life->armer);
-	thread_join(life->taker);
-	expect_empty(life->rig.queue);
-	for (unsigned i = 0; i < life->count; i++)
-		judge(&life->fates[i]);
-	free(life->fates);
-	free(life);
-}
-
 void life_live(struct rig *rig, unsigned timers, uint64_t span_ns)
 {
-	life_end(life_begin(rig, timers, span_ns));
+	struct life life = { .rig = *rig, .count = timers, .span_ns = span_ns };
+
+	life.fates = calloc(timers, sizeof(*life.fates));
+	expect(life.fates);
+	thread_start(&life.taker, run_taker, &life);
+	thread_start(&life.armer, run_armer, &life);
+	thread_join(life.armer);
+	thread_join(life.taker);
+	expect_empty(rig->queue);
+	for (unsigned i = 0; i < timers; i++)
+		judge(&life.fates[i]);
+	free(life.fates);
 }
 
 /* The kernel makes a clock's id from the thread's. */

@@ -8,14 +8,9 @@
 
 #include "rig.h"
 
-struct life;
-
-/* Arms `timers` over `span_ns`, with delays of up to `span_ns`. */
-struct life *life_begin(struct rig *rig, unsigned timers, uint64_t span_ns);
-
-/* Waits for the last, and checks all. */
-void life_end(struct life *life);
-
+/*
+ * Arms `timers` over `span_ns`, with delays of up to `span_ns`, waits for the last, and checks all.
+ */
 void life_live(struct rig *rig, unsigned timers, uint64_t span_ns);
 
 /* The owner sleeps without a wake-up and without processor time. */

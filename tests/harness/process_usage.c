@@ -56,22 +56,16 @@ bool edge_seen(int epoll_fd, uint64_t timeout_ns)
 	return count == 1;
 }
 
-static unsigned dir_count(const char *path)
+unsigned process_fd_count(void)
 {
-	DIR *dir = opendir(path);
+	DIR *dir = opendir("/proc/self/fd");
 	unsigned count = 0;
 
 	expect(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
 		count += entry->d_name[0] != '.';
 	closedir(dir);
-	return count;
-}
-
-unsigned process_fd_count(void)
-{
-	/* without the directory's own */
-	return dir_count("/proc/self/fd") - 1;
+	return count - 1; /* without the directory's own */
 }
 
 static bool file_first_line(const char *path, char *line, int size)

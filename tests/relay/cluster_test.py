@@ -12,7 +12,6 @@ cluster of three masters without replicas.
 
 import errno
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ import time
 from queue_client import KEY, QUEUE, Driver, Load, open_soon, opening, take_all
 from redis_server import ARRIVES, PortServer, expect, free_port, wait_until
 from servers_test import RIGHTS, RIGHTS_MORE, expect_refused
+from tool_test import Tool
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1000 * ARRIVES  # so long may a node stand still
@@ -33,11 +33,7 @@ class Node(PortServer):
         self.is_away = False
 
     def ask(self, *words):
-        client = self.client()
-        try:
-            return client(*words)
-        finally:
-            client.close()
+        return self.client()(*words)
 
     def meet(self, other):
         bus = other.ask("CONFIG", "GET", "cluster-port")[1]
@@ -304,23 +300,17 @@ def check_demoted(cluster):
     load.end("master demoted")
 
 
-def check_tool(tool, cluster):
-    def says(*words, status=0):
-        done = subprocess.run([tool, "--redis", cluster.url(), *words], capture_output=True,
-                              text=True, timeout=3 * ARRIVES, check=False)
-        expect(done.returncode == status, words, done)
-        return done.stdout + done.stderr
-
-    says("create", "tool")
-    says("put", "tool", "a", "1h")
-    expect("a due" in says("list", "tool"), "list")
+def check_tool(program, cluster):
+    tool = Tool(program, None, cluster.url())
+    tool("create", "tool")
+    tool("put", "tool", "a", "1h")
+    expect("a due" in tool("list", "tool"), "list")
     for queue in ("one", "two", "three", "four", "five"):
-        says("create", queue)
-        expect("\ntasks 0\n" in says("stat", queue), "stat")
-    expect("load QUEUE" in says("load", status=2), "load of no queue")
-    says("load", "tool")
-    said = subprocess.run([tool, "--redis", f"redis://127.0.0.1:{cluster.masters[0].port}", "load"],
-                          capture_output=True, text=True, check=False).stderr
+        tool("create", queue)
+        expect("\ntasks 0\n" in tool("stat", queue), "stat")
+    expect("load QUEUE" in tool.says(2, "load"), "load of no queue")
+    tool("load", "tool")
+    said = tool.says(3, "--redis", f"redis://127.0.0.1:{cluster.masters[0].port}", "load")
     expect("must begin with cluster://" in said, said)
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 from queue_client import Driver, make, serve
-from redis_server import ARRIVES, Server
+from redis_server import ARRIVES, Server, expect
 
 QUEUE = "orders"
 CLI = shutil.which("redis-cli") or "valkey-cli"
@@ -29,9 +29,7 @@ PRINTED = ["order:2: paid in time", "order:1: cancel unless paid, attempt 1",
 def run(command, environment):
     done = subprocess.run(command, env=environment, capture_output=True, text=True,
                           timeout=3 * ARRIVES, check=False)
-    if done.returncode != 0:
-        print(command, "ended with", done.returncode, done.stdout, done.stderr)
-        sys.exit(1)
+    expect(done.returncode == 0, command, "ended with", done.returncode, done.stdout, done.stderr)
     return done.stdout
 
 
@@ -44,9 +42,7 @@ def check_page(root, server, environment):
     printed = run(["bash", "-c", script], environment).split()
     wanted = ["id", "order:4711", "due", "n", "1", "data", "pay", "or", "cancel", "0"]
     rest = iter(printed)
-    if not all(word in rest for word in wanted):
-        print("the page's commands printed", printed)
-        sys.exit(1)
+    expect(all(word in rest for word in wanted), "the page's commands printed", printed)
 
 
 def check_python(root, pythons, environment):
@@ -55,27 +51,19 @@ def check_python(root, pythons, environment):
                              stderr=subprocess.DEVNULL).returncode == 0
         if has:
             printed = run([python, root / "examples/relay/orders.py"], environment).splitlines()
-            if printed != PRINTED:
-                print("orders.py printed", printed)
-                sys.exit(1)
+            expect(printed == PRINTED, "orders.py printed", printed)
             return
     print("left out: no Python here has redis-py (package python3-redis)")
-
-
-def forget_orders(server):
-    """Deletes the finished ids, because a put of these ids would be refused for a minute."""
-    server.client()("DEL", "timerhub:{orders}:past")
 
 
 def check_other(name, command, environment, server):
     if not command:
         print("left out: nothing here runs", name)
         return
-    forget_orders(server)
+    # A put of the finished ids would be refused for a minute.
+    server.client()("DEL", "timerhub:{orders}:past")
     printed = run(command, environment).splitlines()
-    if printed != PRINTED:
-        print(name, "printed", printed)
-        sys.exit(1)
+    expect(printed == PRINTED, name, "printed", printed)
 
 
 def node(root):

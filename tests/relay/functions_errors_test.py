@@ -152,8 +152,6 @@ def check_wrong_type(redis, name, state, key):
     try:
         answer = call(redis, name, *arguments)
     except RedisError as error:
-        # The error's text contains WRONGTYPE. In Redis 7.0 the text of a function's error begins
-        # with the place of the error.
         expect("WRONGTYPE" in str(error), name, state, key, error)
         expect(picture(redis) == before, name, "on", state, "with a wrong", key, "had effect")
         return 1

@@ -11,6 +11,7 @@ backlog  TASKS tasks are all due when a relay starts, at random times or at one 
          become due meanwhile. They must come in the order of their due times.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -158,12 +159,9 @@ def main(arguments):
     dice = random.Random(seed)
     with Server("--maxmemory", "0") as server:
         check_many([server], tasks, seconds, dice)
-    servers = [Server() for _ in range(SERVERS)]
-    try:
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server()) for _ in range(SERVERS)]
         check_many(servers, max(1, tasks // 10), seconds / 10, dice)
-    finally:
-        for server in servers:
-            server.close()
     check_backlog(tasks, 10**8, dice)
     check_backlog(tasks, 1, dice)
     return 0

@@ -134,9 +134,9 @@ def open_soon(driver, wanted, *how):
     wait_until(is_done, f"open with {how}: {wanted}")
 
 
-def opening(url, timeout_ms=1000 * ARRIVES):
+def opening(url, timeout_ms=1000 * ARRIVES, serve=1):
     driver = Driver(url)
-    result = driver.open(timeout_ms=timeout_ms)
+    result = driver.open(serve, timeout_ms)
     driver.close()
     return result
 

@@ -134,13 +134,11 @@ def die_with_test():
 
 
 class Server:
-    """A server. start() starts it, and kill() or stop() ends it. close() removes its data."""
+    """A server. start() starts it, and kill() ends it. close() removes its data."""
 
-    prefix = ()  # words of the command before the program
-
-    def __init__(self, *options, parent=None, environment=None):
+    def __init__(self, *options, environment=None):
         self.environment = os.environ | (environment or {})
-        self.folder = tempfile.mkdtemp(prefix="timerhub-", dir=parent or scratch.for_sockets())
+        self.folder = tempfile.mkdtemp(prefix="timerhub-", dir=scratch.for_sockets())
         self.program = program(self.folder)
         self.address = f"{self.folder}/redis.sock"
         self.options = options
@@ -148,7 +146,7 @@ class Server:
         self.start()
 
     def start(self, *more, wait=True):
-        command = [*self.prefix, self.program, "--port", "0", "--unixsocket", self.address,
+        command = [self.program, "--port", "0", "--unixsocket", self.address,
                    "--dir", self.folder, "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,

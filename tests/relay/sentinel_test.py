@@ -101,13 +101,10 @@ def hide(port, user):
     client("ACL", "SETUSER", user, *HIDDEN[is_server].split(), "&timerhub*")
     for kind in ("replica", "pubsub"):
         client("CLIENT", "KILL", "TYPE", kind, "USER", user)
-    client.close()
 
 
 def show(port, user):
-    client = Client(("127.0.0.1", port))
-    client("ACL", "SETUSER", user, "allchannels", "+@all")
-    client.close()
+    Client(("127.0.0.1", port))("ACL", "SETUSER", user, "allchannels", "+@all")
 
 
 def cut(sentinels, hidden, new_servers):

@@ -30,11 +30,7 @@ class Sentinel:
                                             stderr=log, preexec_fn=die_with_test)
 
     def ask(self, *words):
-        client = Client(self.path)
-        try:
-            return client("SENTINEL", *words)
-        finally:
-            client.close()
+        return Client(self.path)("SENTINEL", *words)
 
     def knows(self, replicas, sentinels=0):
         try:

@@ -129,9 +129,9 @@ def check_lost_shard(driver, servers, clients):
     expect(driver.open() == 0, "open after it was wiped")
 
 
-def ids_of_shards(begin):
-    """Returns an id for each of three shards."""
-    return {zlib.crc32(f"{begin}{n}".encode()) % 3: f"{begin}{n}" for n in range(50)}
+def ids_of_shards(begin, shards=3):
+    """Returns an id on each shard, by the number of the shard."""
+    return {zlib.crc32(f"{begin}{n}".encode()) % shards: f"{begin}{n}" for n in range(50)}
 
 
 def check_one_away(driver, servers):

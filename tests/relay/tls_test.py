@@ -14,9 +14,7 @@ many threads.
 import contextlib
 import errno
 import pathlib
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,11 +23,11 @@ import time
 from certificates import Authority
 from proxy_listener import hang_up
 from queue_client import KEY, QUEUE, Driver, open_soon, opening, take_all
-from redis_server import (ARRIVES, SKIP, RedisError, Server, die_with_test, expect, free_port,
-                          wait_until)
+from redis_server import ARRIVES, SKIP, RedisError, Server, expect, free_port, wait_until
 from sentinels import Sentinel
 from servers_test import has_role, make_replica
 from slow_proxy import SlowProxy
+from tool_test import Daemon, Tool, wait_for_seats
 
 EXPIRED = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
 
@@ -135,8 +133,7 @@ def check_without_tls(tools):
         expect(opening(url, 1500) == -errno.EHOSTUNREACH, "a server without TLS")
         expect(time.monotonic() - begin < ARRIVES, "late")
         for tool in tools:
-            said = subprocess.run([tool, "--redis", url, "load"], capture_output=True, text=True,
-                                  timeout=3 * ARRIVES, check=False).stderr
+            said = Tool(tool, server, url).says(3, "load")
             expect("does it have TLS?" in said, "a server without TLS", said)
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -223,24 +220,17 @@ def check_cluster(authority, pair, cafile):
 # ---- the tool ----
 
 
-def check_tool(tool, server, cafile):
-    def says(url, *words, status=0):
-        done = subprocess.run([tool, "--redis", url, *words], capture_output=True, text=True,
-                              timeout=3 * ARRIVES, check=False)
-        expect(done.returncode == status, words, done)
-        return done.stderr
-
-    expect(says(server.url(cafile), "create", "tool") == "", "create by TLS")
-    said = says(server.url(), "load", status=3)
+def check_tool(program, server, cafile):
+    tool = Tool(program, server, server.url(cafile))
+    tool("create", "tool")
+    said = tool.says(3, "--redis", server.url(), "load")
     expect("the server's certificate is refused: " in said, said)
-    said = says(server.url("insecure=1"), "stat", "tool")
+    insecure = Tool(program, server, server.url("insecure=1"))
+    said = insecure.says(0, "stat", "tool")
     expect("insecure=1" in said and "is not checked" in said, "an insecure server", said)
-    daemon = subprocess.Popen([tool, "--redis", server.url("insecure=1"), "run", "tool"],
-                              stderr=subprocess.PIPE, text=True, preexec_fn=die_with_test)
-    expect("is not checked" in daemon.stderr.readline(), "the daemon does not say it")
-    wait_until(lambda: server.client()("ZCARD", "timerhub:{tool}:seats") == 1, "it serves")
-    daemon.send_signal(signal.SIGTERM)
-    expect(daemon.wait(ARRIVES) == 0, "the daemon ended badly")
+    with Daemon(insecure, "tool") as daemon:
+        expect("is not checked" in daemon.said(), "the daemon does not say it")
+        wait_for_seats(server.client(), queue="tool")
 
 
 def main(arguments):

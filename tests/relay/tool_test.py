@@ -26,6 +26,7 @@ from queue_client import Queue
 from redis_server import (ARRIVES, PortServer, RedisError, Server, die_with_test, expect,
                           wait_until)
 from sentinels import FakeSentinel, Sentinel, url_of
+from servers_test import ids_of_shards
 from wire_proxy import Proxy
 
 QUEUE = "orders"
@@ -34,9 +35,9 @@ QUEUE = "orders"
 class Tool:
     """The program timerhub-relay, and the server that it uses."""
 
-    def __init__(self, program, server):
+    def __init__(self, program, server, url=None):
         self.program, self.server = program, server
-        self.environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
+        self.environment = os.environ | {"REDIS_URL": url or f"unix:{server.address}"}
 
     def run(self, status, *words, given=None, **environment):
         done = subprocess.run([self.program, *words], env=self.environment | environment,
@@ -63,9 +64,7 @@ class Tool:
 
     def over(self, *servers):
         """The tool with other servers."""
-        other = Tool(self.program, servers[0])
-        other.environment["REDIS_URL"] = ",".join(f"unix:{one.address}" for one in servers)
-        return other
+        return Tool(self.program, servers[0], ",".join(f"unix:{one.address}" for one in servers))
 
 
 class Daemon:
@@ -689,20 +688,18 @@ def check_drain(tool):
         many("create", "drained")
         many("drain", "drained")
         expect("no such queue" in many.says(1, "drain", "nothing"), "no queue")
-        ids = [next(f"id-{number}" for number in range(99)
-                    if zlib.crc32(b"id-%d" % number) % 2 == server) for server in (0, 1)]
-        for one in ids:
+        ids = ids_of_shards("id-", 2)
+        for one in ids.values():
             many("put", "drained", one, "1h")
         with subprocess.Popen([many.program, "drain", "drained"], env=many.environment) as drain:
-            for one in ids:
+            for one in ids.values():
                 begun = asked()
                 # pylint: disable-next=cell-var-from-loop
                 wait_until(lambda: asked() > begun + 1 or drain.poll() is not None, "a second look")
                 expect(drain.poll() is None, "it ends before the queue is empty")
                 many("cancel", "drained", one)
             expect(drain.wait(ARRIVES) == 0, "status of a drain")
-        task = next(f"away-{number}" for number in range(99)
-                    if zlib.crc32(b"away-%d" % number) % 2 == 0)
+        task = ids_of_shards("away-", 2)[0]
         many("put", "drained", task, "1h")
         other.kill()
         with subprocess.Popen([many.program, "drain", "drained"], env=many.environment, text=True,

@@ -9,13 +9,11 @@ Usage: versions_test.py DRIVER DRIVER_OF_THE_NEXT_VERSION TIMERHUB_LUA
 import sys
 import time
 
-from queue_client import Driver, Queue
+from queue_client import QUEUE, Driver, Queue, opening
 from redis_server import ARRIVES, Server, expect, library
 from wire_proxy import Proxy
 
-NAME = "versions"
 LATER = 99
-TIMEOUT_MS = 1000 * ARRIVES
 
 
 class Next(Driver):
@@ -28,7 +26,7 @@ def libraries(redis):
 
 
 def take(worker, name):
-    answer = worker("take", TIMEOUT_MS)
+    answer = worker("take", 1000 * ARRIVES)
     expect(answer != 0 and answer[1] == name, "take of", name, answer)
 
 
@@ -36,13 +34,13 @@ def check_side_by_side(server, path):
     """The next version comes while the old one has a task and serves, and goes again."""
     redis, address = server.client(), f"unix:{server.address}"
     old, new = Driver(address), Next(address)
-    expect(old("open", NAME, 1, TIMEOUT_MS, 0) == 0, "open of the old version")
+    expect(old.open() == 0, "open of the old version")
     own = libraries(redis)
     expect(len(own) == 2 and own[0] == "timerhub", own)
-    queue = Queue(redis, NAME)
+    queue = Queue(redis, QUEUE)
     queue.put("first", 0)
     take(old, "first")
-    expect(new("open", NAME, 1, TIMEOUT_MS, 0) == 0, "open of the next version")
+    expect(new.open() == 0, "open of the next version")
     expect(len(libraries(redis)) == 3 and set(own) < set(libraries(redis)), libraries(redis))
     plain = redis("FCALL_RO", "timerhub_version", 0)[1]
     expect(f"timerhub{plain}" in libraries(redis), "plain names have version", plain)
@@ -61,20 +59,13 @@ def check_side_by_side(server, path):
     expect(old("put", "last", 10, "data") == 0, "put after the next version has gone")
     take(old, "last")
     expect(old("done") == 0 and old("close") == 0, "done")
-    expect(old("open", NAME, 1, TIMEOUT_MS, 0) == 0, "open again")
+    expect(old.open() == 0, "open again")
     old.close()
     # A server that still has the functions of 0.4 keeps them: its clients call plain names.
     redis("FUNCTION", "FLUSH")
     redis("FUNCTION", "LOAD", library(path).replace("local VERSION = ", "local VERSION = 3 --"))
-    expect(old_again(address) == 0, "open beside the functions of 0.4")
+    expect(opening(address, serve=0) == 0, "open beside the functions of 0.4")
     expect(redis("FCALL_RO", "timerhub_version", 0)[1] == 3, "the plain names were replaced")
-
-
-def old_again(address):
-    worker = Driver(address)
-    result = worker("open", NAME, 0, TIMEOUT_MS, 0)
-    worker.close()
-    return result
 
 
 class CutAtSecondLoad(Proxy):
@@ -93,7 +84,7 @@ def check_both_are_loaded():
     the plain names, which only programs in other languages call."""
     with Server() as server:
         proxy = CutAtSecondLoad(f"{server.folder}/proxy", server.address)
-        expect(old_again(f"unix:{proxy.path}") == 0, "open")
+        expect(opening(f"unix:{proxy.path}", serve=0) == 0, "open")
         names = libraries(server.client())
         expect(proxy.fault and len(names) == 2 and names[0] == "timerhub", names)
         proxy.close()
@@ -103,8 +94,8 @@ def check_layout(server):
     """A later version has changed the layout of the keys under open clients."""
     redis, address = server.client(), f"unix:{server.address}"
     worker, other = Driver(address), Driver(address)
-    expect(worker("open", NAME, 0, TIMEOUT_MS, 0) == 0, "open")
-    queue = Queue(redis, NAME)
+    expect(worker.open(0) == 0, "open")
+    queue = Queue(redis, QUEUE)
     for name in ("third", "fourth"):
         queue.put(name, 0)
     queue.call("look", "relay", 128, 10**7, 10**5, "")
@@ -114,7 +105,7 @@ def check_layout(server):
     begin = time.monotonic()
     expect(worker("done") == -95, "done of a later layout")
     expect(worker("put", "x", 0, "") == -95, "put into a later layout")
-    expect(other("open", NAME, 0, TIMEOUT_MS, 0) == -95, "open of a later layout")
+    expect(other.open(0) == -95, "open of a later layout")
     expect(worker("cancel", "nobody") == -95, "cancel in a later layout")
     expect(time.monotonic() - begin < ARRIVES / 2, "a later layout is refused only after a while")
     expect(worker("take", 300) == 0, "a task was taken that could not be ended")

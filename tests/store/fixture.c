@@ -13,11 +13,6 @@ sqlite3 *plain;
 char database[96];
 static char folder[64];
 
-uint64_t boot_ns(void)
-{
-	return clock_ns(CLOCK_BOOTTIME);
-}
-
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config)
 {
 	struct timerhub_store *opened = NULL;
@@ -42,8 +37,7 @@ void fixture_begin(const struct timerhub_store_config *config)
 	if (!*database)
 		fixture_name();
 	store = fixture_open(config);
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
-	(void)sqlite3_busy_timeout(plain, 10000);
+	plain = sql_open();
 }
 
 void fixture_end(void)
@@ -59,14 +53,26 @@ void fixture_end(void)
 	expect_eq(system(command), 0);
 }
 
+sqlite3 *sql_open(void)
+{
+	sqlite3 *db = NULL;
+
+	expect_eq(sqlite3_open(database, &db), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 20000);
+	return db;
+}
+
+void sql_on(sqlite3 *db, const char *text)
+{
+	if (sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK)
+		return;
+	(void)fprintf(stderr, "%s: %s\n", text, sqlite3_errmsg(db));
+	expect_failed(__FILE__, __LINE__, text);
+}
+
 void sql(const char *text)
 {
-	char *message = NULL;
-
-	if (sqlite3_exec(plain, text, NULL, NULL, &message) == SQLITE_OK)
-		return;
-	(void)fprintf(stderr, "%s: %s\n", text, message);
-	expect_failed(__FILE__, __LINE__, text);
+	sql_on(plain, text);
 }
 
 const char *sql_text(const char *text)
@@ -109,7 +115,7 @@ uint64_t put_in(uint64_t delay_ns, const char *key, const char *data)
 struct timerhub_store_task take_one(void)
 {
 	struct timerhub_store_task task;
-	uint64_t before_ns = boot_ns();
+	uint64_t before_ns = clock_ns(CLOCK_BOOTTIME);
 
 	expect_eq(timerhub_store_take(store, &task, 1, ARRIVES), 1);
 	expect_le(task.due_ns, wall_ns());

@@ -8,7 +8,7 @@
 #include <timerhub_store.h>
 
 extern struct timerhub_store *store;
-extern sqlite3 *plain; /* autocommit, busy timeout 10 s */
+extern sqlite3 *plain; /* autocommit, opened by sql_open() */
 extern char database[96];
 
 /*
@@ -34,9 +34,10 @@ void fixture_end(void);
 /* Opens one more handle of the same database. */
 struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
 
-uint64_t boot_ns(void);
-
-/* Runs SQL on the plain connection, which must succeed. */
+/* Opens a connection to the database that waits up to 20 s for others. */
+sqlite3 *sql_open(void);
+/* Run SQL, which must succeed, on a connection, and on the plain one. */
+void sql_on(sqlite3 *db, const char *text);
 void sql(const char *text);
 /* The first column of the first row, -1 if there is none. */
 int64_t sql_number(const char *text);

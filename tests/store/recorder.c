@@ -7,18 +7,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
-
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at);
-ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t at);
-ssize_t write(int fd, const void *data, size_t bytes);
-int ftruncate(int fd, off_t bytes);
-int ftruncate64(int fd, off_t bytes);
-int fdatasync(int fd);
-int fsync(int fd);
 
 struct record {
 	char kind; /* Written, zeros ('0'), Truncated, Synced, Book */
@@ -43,15 +36,10 @@ static ssize_t real_write(int fd, const void *data, size_t bytes)
 /* 0: a file that is not recorded */
 static char file_of(int fd)
 {
-	char link[64] = "/proc/self/fd/", path[512];
+	char link[64], path[512];
 	ssize_t length;
-	char digits[16];
-	int count = 0;
 
-	for (int rest = fd; count == 0 || rest > 0; rest /= 10)
-		digits[count++] = (char)('0' + rest % 10);
-	for (int i = 0; i < count; i++)
-		link[14 + i] = digits[count - 1 - i];
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	length = readlink(link, path, sizeof(path) - 1);
 	if (length <= 0)
 		return 0;
@@ -73,7 +61,7 @@ static void add(const struct record *record, const void *data)
 		abort();
 }
 
-static ssize_t recorded_pwrite(int fd, const void *data, size_t bytes, off_t at)
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
 {
 	static ssize_t (*real)(int, const void *, size_t, off_t);
 	struct record record = { .kind = 'W', .file = file_of(fd), .at = (uint64_t)at };
@@ -94,15 +82,7 @@ static ssize_t recorded_pwrite(int fd, const void *data, size_t bytes, off_t at)
 	return written;
 }
 
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
-{
-	return recorded_pwrite(fd, data, bytes, at);
-}
-
-ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t at)
-{
-	return recorded_pwrite(fd, data, bytes, at);
-}
+__typeof__(pwrite) pwrite64 __attribute__((alias("pwrite")));
 
 /* Of a book; SQLite writes by pwrite() only. */
 ssize_t write(int fd, const void *data, size_t bytes)
@@ -117,7 +97,7 @@ ssize_t write(int fd, const void *data, size_t bytes)
 	return (ssize_t)bytes;
 }
 
-static int recorded_ftruncate(int fd, off_t bytes)
+int ftruncate(int fd, off_t bytes)
 {
 	static int (*real)(int, off_t);
 	struct record record = { .kind = 'T', .file = file_of(fd), .at = (uint64_t)bytes };
@@ -133,15 +113,7 @@ static int recorded_ftruncate(int fd, off_t bytes)
 	return result;
 }
 
-int ftruncate(int fd, off_t bytes)
-{
-	return recorded_ftruncate(fd, bytes);
-}
-
-int ftruncate64(int fd, off_t bytes)
-{
-	return recorded_ftruncate(fd, bytes);
-}
+__typeof__(ftruncate) ftruncate64 __attribute__((alias("ftruncate")));
 
 /* Nothing is written meanwhile, so all that was recorded before is synced. */
 static int recorded_sync(int fd, const char *name)

@@ -374,11 +374,11 @@ STORE_TEST(commit_in_refuses_what_it_cannot_promise, 60)
 	char text[160];
 
 	expect_eq(sqlite3_open(":memory:", &memory), SQLITE_OK);
-	expect_eq(sqlite3_exec(memory, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	sql_on(memory, "BEGIN IMMEDIATE");
 	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
-	expect_eq(sqlite3_exec(memory, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	sql_on(memory, "COMMIT");
 	(void)snprintf(text, sizeof(text), "ATTACH '%s' AS a; BEGIN IMMEDIATE", database);
-	expect_eq(sqlite3_exec(memory, text, NULL, NULL, NULL), SQLITE_OK);
+	sql_on(memory, text);
 	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
 	expect_eq(sqlite3_close(memory), SQLITE_OK);
 	/* an address that is not that of the library's SQLite */
@@ -709,7 +709,7 @@ STORE_TEST(file_that_may_not_be_written_is_told, 60)
 	child_ends_well(child);
 	expect_eq(chmod(database, 0644), 0);
 	store = fixture_open(NULL);
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	plain = sql_open();
 }
 
 /* Install leaves all as it is, and open only makes it a WAL. */
@@ -721,7 +721,7 @@ TEST(users_file_keeps_its_settings, 60)
 		" pragma_user_version,pragma_application_id,pragma_page_size,pragma_auto_vacuum";
 
 	fixture_name();
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	plain = sql_open();
 	sql("PRAGMA page_size=1024; PRAGMA auto_vacuum=1; PRAGMA user_version=7;"
 	    "PRAGMA application_id=8; CREATE TABLE mine(x)");
 	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
@@ -761,20 +761,16 @@ TEST(install_joins_the_callers_transaction, 60)
 	sqlite3 *own;
 
 	expect_eq(sqlite3_open(":memory:", &own), SQLITE_OK);
-	expect_eq(sqlite3_exec(own, "BEGIN; CREATE TABLE mine(x)", NULL, NULL, NULL), SQLITE_OK);
+	sql_on(own, "BEGIN; CREATE TABLE mine(x)");
 	expect_eq(timerhub_store_install(own), 0);
 	expect_eq(sqlite3_get_autocommit(own), 0);
-	expect_eq(sqlite3_exec(own, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sql_on(own, "ROLLBACK");
 	expect_eq(sqlite3_exec(own, "SELECT 1 FROM timerhub_tasks", NULL, NULL, NULL),
 	          SQLITE_ERROR);
 	expect_eq(timerhub_store_install(own), 0);
 	expect_eq(timerhub_store_install(own), 0);
-	expect_eq(sqlite3_exec(own, "INSERT INTO timerhub_tasks(due_us) VALUES(NULL)", NULL, NULL,
-	                       NULL),
-	          SQLITE_OK);
-	expect_eq(sqlite3_exec(own, "DROP TABLE timerhub_clock; DROP TABLE timerhub_about", NULL,
-	                       NULL, NULL),
-	          SQLITE_OK);
+	sql_on(own, "INSERT INTO timerhub_tasks(due_us) VALUES(NULL)");
+	sql_on(own, "DROP TABLE timerhub_clock; DROP TABLE timerhub_about");
 	expect_eq(timerhub_store_install(own), -EBADMSG); /* a stranger's timerhub_tasks */
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }

@@ -76,14 +76,12 @@ static int put(void)
 /* Writes pages that the database has in one transaction of another connection. */
 static void fill_the_wal(int bytes)
 {
+	sqlite3 *db = sql_open();
 	char text[96];
-	sqlite3 *db;
 
-	expect_eq(sqlite3_open(database, &db), SQLITE_OK);
-	(void)sqlite3_busy_timeout(db, 10000);
 	(void)snprintf(text, sizeof(text),
 	               "PRAGMA wal_autocheckpoint=0; UPDATE filler SET x=randomblob(%d)", bytes);
-	expect_eq(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	sql_on(db, text);
 	expect_eq(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -104,7 +102,7 @@ static void begin_with_page_size(int bytes)
 	char text[32];
 
 	fixture_name();
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	plain = sql_open();
 	(void)snprintf(text, sizeof(text), "PRAGMA page_size=%d;", bytes);
 	sql(text);
 	expect_eq(timerhub_store_install(plain), 0);
@@ -293,7 +291,7 @@ STORE_TEST(open_syncs_the_folder_of_a_new_wal, 60)
 	is_folder_synced = false;
 	store = fixture_open(NULL);
 	expect(is_folder_synced);
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	plain = sql_open();
 }
 
 /* ---- what the store's thread does first ---- */

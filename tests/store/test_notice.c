@@ -39,25 +39,6 @@ int fdatasync(int fd)
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
-/* Runs SQL on a connection of the child's own. */
-static sqlite3 *child_open(const char *pragmas)
-{
-	sqlite3 *db;
-
-	expect_eq(sqlite3_open(database, &db), SQLITE_OK);
-	(void)sqlite3_busy_timeout(db, 20000);
-	expect_eq(sqlite3_exec(db, pragmas, NULL, NULL, NULL), SQLITE_OK);
-	return db;
-}
-
-static void run(sqlite3 *db, const char *text)
-{
-	if (sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK)
-		return;
-	(void)fprintf(stderr, "%s: %s\n", text, sqlite3_errmsg(db));
-	expect_failed(__FILE__, __LINE__, text);
-}
-
 static void pause_at_most(uint64_t ns)
 {
 	sleep_ns(dice_below(&dice, ns));
@@ -69,14 +50,12 @@ static void writer_killed(sqlite3 *db)
 	pid_t child = fork(); /* this process has no connection now */
 
 	if (child == 0) {
-		sqlite3 *own = child_open("PRAGMA cache_size=10");
-
-		run(own, "BEGIN IMMEDIATE;" FILL);
+		sql_on(sql_open(), "PRAGMA cache_size=10; BEGIN IMMEDIATE;" FILL);
 		(void)raise(SIGKILL);
 	}
 	(void)waitpid(child, NULL, 0);
-	db = child_open("");
-	run(db, INSERT);
+	db = sql_open();
+	sql_on(db, INSERT);
 	(void)sqlite3_close(db);
 }
 
@@ -88,24 +67,24 @@ static void attached(sqlite3 *db)
 	               "ATTACH '%s-2' AS two; CREATE TABLE IF NOT EXISTS two.t(x); BEGIN;"
 	               "INSERT INTO two.t VALUES(1);" INSERT "COMMIT",
 	               database);
-	run(db, text);
+	sql_on(db, text);
 }
 
 static void open_insert_close(sqlite3 *db)
 {
-	sqlite3 *own = child_open("");
+	sqlite3 *own = sql_open();
 
 	(void)db;
-	run(own, INSERT);
+	sql_on(own, INSERT);
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }
 
 static void beside_old_reader(sqlite3 *db)
 {
-	sqlite3 *reader = child_open("");
+	sqlite3 *reader = sql_open();
 
-	run(reader, "BEGIN; SELECT count(*) FROM timerhub_tasks");
-	run(db, INSERT);
+	sql_on(reader, "BEGIN; SELECT count(*) FROM timerhub_tasks");
+	sql_on(db, INSERT);
 	pause_at_most(5 * MS);
 	expect_eq(sqlite3_close(reader), SQLITE_OK);
 }
@@ -140,16 +119,16 @@ static const struct kind {
 
 static void commit(const struct kind *kind)
 {
-	sqlite3 *db = kind->run == writer_killed ? NULL : child_open("");
+	sqlite3 *db = kind->run == writer_killed ? NULL : sql_open();
 
 	pause_at_most(3 * MS);
 	if (kind->run)
 		kind->run(db);
 	else
-		run(db, kind->first);
+		sql_on(db, kind->first);
 	if (kind->then) {
 		pause_at_most(kind->pause_ns);
-		run(db, kind->then);
+		sql_on(db, kind->then);
 	}
 	(void)sqlite3_close(db);
 }

@@ -16,7 +16,7 @@ TEST(own_copy_of_sqlite_is_refused, 60)
 	fixture_name();
 	expect_eq(timerhub_store_open(&none, database, NULL), -EXDEV);
 	expect(!none);
-	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	plain = sql_open();
 	expect_eq(timerhub_store_install(plain), -EXDEV);
 	expect_eq(sql_number("SELECT count(*) FROM sqlite_schema"), 0);
 	/* as a program opens it that finds the function by dlsym() */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,16 +36,6 @@ void subject_fail(const char *what, int error)
 void subject_cache_now(void)
 {
 	subject_cached_ns = clock_monotonic_ns();
-}
-
-int subject_epoll(int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (epoll_fd < 0 || (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0))
-		subject_fail("epoll", errno);
-	return epoll_fd;
 }
 
 void *subject_allocate(uint64_t count, uint64_t bytes)

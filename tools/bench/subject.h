@@ -85,9 +85,6 @@ extern __thread uint64_t subject_cached_ns;
 /* Caches the time of CLOCK_MONOTONIC. */
 void subject_cache_now(void);
 
-/* Returns an epoll descriptor that polls `fd` for reading, or nothing if `fd` is negative. */
-int subject_epoll(int fd);
-
 /* Returns zeroed memory whose pages are present, so that no measurement includes page faults. */
 void *subject_allocate(uint64_t count, uint64_t bytes);
 

@@ -203,11 +203,14 @@ static int timer_fd, epoll_fd;
 
 static void loop_open(const struct subject_setup *setup)
 {
+	struct epoll_event event = { .events = EPOLLIN };
+
 	heap4_open(&heap, setup->timers + 1);
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (timer_fd < 0)
-		subject_fail("timerfd_create", errno);
-	epoll_fd = subject_epoll(timer_fd);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (timer_fd < 0 || epoll_fd < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timer_fd, &event) < 0)
+		subject_fail("a timerfd in epoll", errno);
 }
 
 static int loop_arm(uint32_t timer, uint64_t delay_ns)

@@ -25,7 +25,9 @@ static void timerfd_open(const struct subject_setup *setup)
 
 	/* If the limit stays too low, timerfd_create() fails. */
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	epoll_fd = subject_epoll(-1);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0)
+		subject_fail("epoll_create1", errno);
 	fds = subject_allocate((uint64_t)setup->timers + 1, sizeof(*fds));
 	for (uint32_t i = 0; i <= setup->timers; i++) {
 		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };

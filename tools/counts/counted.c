@@ -40,6 +40,7 @@ static struct timerhub_spec specs[TIMERS];
 static struct timerhub_event events[TIMERS];
 static struct timerhub_timeout timeouts[TIMERS];
 static bool observable; /* whether hubs and loops are opened so */
+static bool alone;      /* whether loops have no hub */
 static int called;      /* number of callbacks since the operation began */
 
 static void must(int result, int wanted, const char *what)
@@ -193,33 +194,22 @@ static void arm_and_expire(void)
 	expire_all();
 }
 
-static void open_loop_with(struct timerhub *its_hub)
+static void open_loop(void)
 {
 	struct timerhub_loop_config config = {
 		.size = sizeof(config),
 		.flags = observable ? TIMERHUB_LOOP_OBSERVABLE : 0,
 	};
 
-	must(timerhub_loop_open(&loop, its_hub, &config), 0, "loop_open");
+	must(timerhub_loop_open(&loop, alone ? NULL : hub, &config), 0, "loop_open");
 	memset(timeouts, 0, sizeof(timeouts));
 	for (unsigned i = 0; i < TIMERS; i++)
 		must(timerhub_timeout_add(loop, &timeouts[i], count_timeout), 0, "add");
 }
 
-static void open_loop(void)
-{
-	open_loop_with(hub);
-}
-
 static void open_loop_and_set(void)
 {
 	open_loop();
-	set_and_file();
-}
-
-static void open_loop_alone_and_set(void)
-{
-	open_loop_with(NULL);
 	set_and_file();
 }
 
@@ -259,8 +249,8 @@ static const struct operation {
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
 	{ "timeout_expire_observable", open_loop_and_pass, turn_until_called },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
-	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
-	{ "loop_alone_message", open_loop_alone_and_set, message_each },
+	{ "loop_alone_turn_idle", open_loop_and_set, turn_idle },
+	{ "loop_alone_message", open_loop_and_set, message_each },
 };
 
 /* count.py gives callgrind the name counted(), so callgrind counts only inside counted(). */
@@ -301,6 +291,7 @@ static void fill_specs(void)
 static void measure(const struct operation *operation)
 {
 	observable = strstr(operation->name, "_observable") != NULL;
+	alone = strstr(operation->name, "_alone_") != NULL;
 	open_hub();
 	fill_specs();
 	arm_all(); /* the counted operation reuses these slots */

@@ -92,17 +92,16 @@ enum status complain(const struct call *call, const char *what, int error)
 	return FAILED;
 }
 
+enum status refuse(const struct call *call, const char *what, int error, const char *words)
+{
+	tell_error(call, what, error, words);
+	return REFUSED;
+}
+
 enum status out_of_memory(void)
 {
 	(void)fprintf(stderr, "timerhub-relay: %s\n", strerror(ENOMEM));
 	return FAILED;
-}
-
-static enum status refuse(const struct call *call, const char *what, int error)
-{
-	tell_error(call, what, error,
-	           find_words(refusals, sizeof(refusals) / sizeof(refusals[0]), error));
-	return REFUSED;
 }
 
 /* The reply has the setting's name, and its two bounds if there is such a setting. */
@@ -118,8 +117,7 @@ static enum status refuse_setting(const struct call *call, const char *what,
 		(void)snprintf(words, sizeof(words), "%.100s is %" PRId64 " to %" PRId64,
 		               reply_text(reply_at(reply, 1)), reply_integer_at(reply, 2),
 		               reply_integer_at(reply, 3));
-	tell_error(call, what, -EINVAL, words);
-	return REFUSED;
+	return refuse(call, what, -EINVAL, words);
 }
 
 /* ---- a call ---- */
@@ -251,15 +249,12 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 		               "there is no such queue; 'timerhub-relay create %.64s' or "
 		               "'timerhub-relay run %.64s' creates it",
 		               what, what);
-		tell_error(call, what, result, words);
-		return REFUSED;
+		return refuse(call, what, result, words);
 	}
 	if (result == 0 && needs != NEEDS_NOTHING)
 		result = check_servers(call);
-	if (result == -EEXIST) {
-		tell_error(call, what, result, failure_words(result));
-		return REFUSED;
-	}
+	if (result == -EEXIST)
+		return refuse(call, what, result, failure_words(result));
 	if (result == 0 && needs >= NEEDS_FUNCTIONS)
 		result = handshake_version(call->wire, &version, STEP_NS);
 	if (result == 0 && version == 0) {
@@ -357,7 +352,9 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 	else if (result == -EINVAL && reply_count(reply) > 1)
 		status = refuse_setting(call, what, reply);
 	else if (result < 0)
-		status = refuse(call, what, result);
+		status = refuse(
+			call, what, result,
+			find_words(refusals, sizeof(refusals) / sizeof(refusals[0]), result));
 	if (status == GOOD)
 		*ret_reply = reply;
 	else

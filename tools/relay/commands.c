@@ -103,14 +103,12 @@ enum status do_done(struct call *call, char **words)
 	status = ask_reply(call, words[1], &reply);
 	if (status != GOOD)
 		return status;
-	if (reply_is(reply, 1, "waiting") || reply_is(reply, 1, "undelivered")) {
-		tell_error(call, words[1], -EINVAL,
-		           "no consumer has the task; cancel withdraws it");
-		status = REFUSED;
-	} else {
+	if (reply_is(reply, 1, "waiting") || reply_is(reply, 1, "undelivered"))
+		status = refuse(call, words[1], -EINVAL,
+		                "no consumer has the task; cancel withdraws it");
+	else
 		status = change(call, words[1], "done", "due task ready state past",
 		                WORDS(words[1], reply_text(reply_at(reply, 6))), NULL, 0);
-	}
 	reply_free(reply);
 	return status;
 }

@@ -13,7 +13,7 @@ static void put(const char *json, const char *text)
 	(void)fputs(options.json ? json : text, stdout);
 }
 
-void print_text(const char *text, size_t len)
+static void print_text(const char *text, size_t len)
 {
 	put("\"", "");
 	for (size_t i = 0; i < len; i++) {

@@ -88,6 +88,7 @@ enum status say_done(void);
 
 void tell_error(const struct call *call, const char *what, int error, const char *words);
 enum status complain(const struct call *call, const char *what, int error);
+enum status refuse(const struct call *call, const char *what, int error, const char *words);
 
 const char *failure_words(int error);
 
@@ -144,9 +145,7 @@ enum status do_metrics(struct call *call, char **words);
 
 /* ---- print.c: to standard output ---- */
 
-void print_text(const char *text, size_t len);
-
-/* The same to the zero byte. With --json these are strings with their quotes. */
+/* Prints a text, with --json in quotes. */
 void print_string(const char *text);
 
 /* The replies of these functions. */

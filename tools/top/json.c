@@ -63,6 +63,16 @@ void json_number(const char *name, uint64_t value)
 	(void)printf("%" PRIu64, value);
 }
 
+/* Writes a pair of a bound, which is null if there is none, and a count. */
+static void json_count(uint64_t bound_ns, uint64_t count)
+{
+	json_name(NULL);
+	if (bound_ns == UINT64_MAX)
+		(void)printf("[null,%" PRIu64 "]", count);
+	else
+		(void)printf("[%" PRIu64 ",%" PRIu64 "]", bound_ns, count);
+}
+
 static void json_lateness(const char *name, const struct reading *now, enum late late,
                           enum period period)
 {
@@ -76,16 +86,9 @@ static void json_lateness(const char *name, const struct reading *now, enum late
 		json_number("max_below_ns", lateness.below_ns[LATEST]);
 	}
 	json_begin("buckets", '[');
-	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		if (lateness.buckets[i] == 0)
-			continue;
-		json_name(NULL);
-		if (lateness_below_ns(i) == UINT64_MAX)
-			(void)printf("[null,%" PRIu64 "]", lateness.buckets[i]);
-		else
-			(void)printf("[%" PRIu64 ",%" PRIu64 "]", lateness_below_ns(i),
-			             lateness.buckets[i]);
-	}
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
+		if (lateness.buckets[i] > 0)
+			json_count(lateness_below_ns(i), lateness.buckets[i]);
 	json_end(']');
 	json_end('}');
 }
@@ -117,12 +120,8 @@ static void json_ahead(const struct reading *now)
 	json_begin("ahead", '{');
 	json_number("ago_ns", reading_more(now->clock_ns, now->ahead_at_ns));
 	json_begin("within", '[');
-	for (unsigned i = 0; i + 1 < AHEAD_RANGES; i++) {
-		json_name(NULL);
-		(void)printf("[%" PRIu64 ",%" PRIu64 "]", ahead_within_ns(i), now->ahead[i]);
-	}
-	json_name(NULL);
-	(void)printf("[null,%" PRIu64 "]", now->ahead[AHEAD_RANGES - 1]);
+	for (unsigned i = 0; i < AHEAD_RANGES; i++)
+		json_count(ahead_within_ns(i), now->ahead[i]);
 	json_end(']');
 	json_end('}');
 }
