@@ -22,8 +22,8 @@ void cluster_map_ask(struct wire *wire)
 }
 
 /*
- * Returns the host of a node. If the server sends no host for the node, or a "?" because the node's
- * name is not known, the host is that of the node that was asked.
+ * Returns the host of a node. If the reply has none, or a "?" because the node's name is not known,
+ * that is the host of the node that was asked.
  */
 static const char *host_of(const struct reply *node, const struct address *asked)
 {
