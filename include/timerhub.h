@@ -60,19 +60,18 @@ struct timerhub;
 struct timerhub_queue;
 
 /*
- * A handle, which names a timer in calls such as timerhub_cancel(). It is never 0. You may keep it
- * after its timer has ended: calls with it then return -ENOENT. Its number is used again only after
- * 2^38 further timers.
+ * A handle, which names a timer in calls such as timerhub_cancel(). It is never 0. Once its timer
+ * has ended, calls with it return -ENOENT: the library uses it again only after 2^38 further
+ * timers.
  */
 typedef uint64_t timerhub_timer;
 
 struct timerhub_event;
 
 /*
- * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches, and
- * the callback must return on that thread.
- * - A callback may make any call, except to close its own queue or hub.
- * - It may throw a C++ exception, but must not leave by longjmp().
+ * The type of a timer's callback. It must return on the thread that calls it. It may make any call,
+ * except to close its own queue or hub. It may throw a C++ exception, but must not leave by
+ * longjmp().
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
@@ -238,10 +237,7 @@ struct timerhub_stats {
 
 /*
  * Opens a hub, starts its owner thread, and reserves all memory that the hub will ever need.
- * `config` may be NULL. timerhub_open(3) lists the errors, such as:
- *   -E2BIG: `config` sets a field that this version does not know.
- *   -ENOSPC: the process has 256 observable hubs and loops already.
- *   -ENOSYS, or another of the kernel: there is no io_uring for TIMERHUB_SLEEPER_URING.
+ * `config` may be NULL. timerhub_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
@@ -272,11 +268,9 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
                                      const struct timerhub_queue_config *config);
 
 /*
- * Closes a queue and cancels all its timers. `queue` may be NULL. A callback of the queue must not
- * close it.
- *
- * No other call on the queue may be running or begin, except for a blocked timerhub_wait(), which
- * gets -ESHUTDOWN. So first call timerhub_queue_stop() and join the queue's threads.
+ * Closes a queue and cancels its timers; not for callbacks of the queue. `queue` may be NULL. First
+ * call timerhub_queue_stop() and join the queue's threads, because no other call may be running or
+ * begin.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
@@ -298,10 +292,7 @@ TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *qu
 
 /*
  * Arms a timer on `queue`, as `spec` describes it. The handle is in *ret_timer, which may be NULL,
- * before the timer can expire. Lock-free. Returns 0 or:
- *   -EAGAIN: timers_max timers are live.
- *   -ERANGE: the deadline is too far in the future.
- *   -E2BIG: `spec` sets a field that this version does not know.
+ * before the timer can expire. Returns -EAGAIN if timers_max timers are live. Lock-free.
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
@@ -321,11 +312,8 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Its periods count
- * from the new deadline. A move to a later time costs one compare-and-swap.
- *
- * Returns 0, or 1 if the timer was idle (TIMERHUB_KEEP), -ENOENT if it has ended or is another
- * hub's, or -ERANGE. Lock-free.
+ * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Returns 0, 1 if
+ * the timer was idle (TIMERHUB_KEEP), -ENOENT if it has ended, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
@@ -338,11 +326,9 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancels a timer. If it returns 0, no further event of the timer is delivered. Returns -ENOENT if
- * the timer has ended, is another hub's, or if another thread is just taking its event. Lock-free.
- *
- * Another thread may still work on an earlier event: before you free anything, read
- * timerhub-free(7).
+ * Cancels a timer. If it returns 0, no further event of the timer is delivered. -ENOENT: it has
+ * ended, or its event is just being taken. Before you free its data, read timerhub-free(7).
+ * Lock-free.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -376,61 +362,51 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * The type of the function that timerhub_each() calls for each live timer. A result other than 0
- * ends the walk. In `timer`, expires_ns is the deadline or UINT64_MAX; count is 1 if an event
- * waits, else 0.
+ * The type of the function that timerhub_each() calls. A result other than 0 ends the walk.
+ * timer->expires_ns is the deadline or UINT64_MAX; timer->count is 1 if an event waits, else 0.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
- * Calls `fn` for each live timer, in no particular order. Returns 0, or what `fn` has returned to
- * end the walk. Takes no lock.
- *
- * If other threads may free what a timer's pointer points at, `fn` must not follow the pointer.
+ * Calls `fn` for each live timer, in no particular order, without a lock. If other threads may free
+ * a timer's data, `fn` must not follow its pointer. Returns 0, or what `fn` has returned to end the
+ * walk.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
  * Takes up to `max` events in the order of their deadlines, and returns how many. It never blocks.
- * All of them count as delivered. If more events are left, the eventfd stays readable, with a new
- * edge. Lock-free.
+ * If more are left, the eventfd stays readable, with a new edge. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
 
 /*
- * Takes up to `max` events like timerhub_drain(), but waits for the first: for up to `timeout_ns`,
- * or without limit if that is UINT64_MAX. Signals do not end the wait. Not for signal handlers.
- *
- * Returns the number of events, 0 after the timeout, or -ESHUTDOWN if the queue is being closed, or
- * is stopped and empty.
+ * Takes up to `max` events, and waits up to `timeout_ns` for the first; UINT64_MAX: without limit.
+ * Returns their number, 0 after the timeout, or -ESHUTDOWN if the queue is closing, or stopped and
+ * empty. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
 
 /*
  * Takes up to `max` events, calls their callbacks on this thread, and returns how many it has
- * taken. Not for signal handlers.
- *
- * It calls each timer's callback at most once, so that a slow periodic timer cannot keep it busy
- * for ever. While events are left, the eventfd stays readable.
+ * taken. Each timer's callback runs at most once. While events are left, the eventfd stays
+ * readable. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
  * Sets the time of a manual hub, and expires the timers that are due. *ret_next_ns, which may be
- * NULL, gets the time by which to call it again; UINT64_MAX: no timer has a deadline.
- *
- * Returns 0, -EINVAL if the hub is not manual or its time would go back, or -EBUSY if another
- * thread is inside the call.
+ * NULL, gets the time by which to call it again, or UINT64_MAX. Returns -EINVAL if the time would
+ * go back.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub. It becomes readable if timerhub_advance() must be called
- * earlier than it has said, and unreadable when it is called. Poll it, but never write to it or
- * close it. Lock-free.
+ * Returns an eventfd of a manual hub, which is readable if timerhub_advance() must be called
+ * earlier than it has said. Poll it, but never write to it or close it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -500,10 +476,7 @@ typedef int timerhub_running_fn(const struct timerhub_running *running, void *co
 
 /*
  * Calls `fn` for each thread that has dispatched a queue of the hub, and for each observable loop
- * on it. The threads run on, so what `fn` gets may be over already.
- *
- * Returns 0, what `fn` has returned to end the walk, or -EOPNOTSUPP if the hub is not observable.
- * Lock-free.
+ * on it. Returns 0, what `fn` has returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);

@@ -92,46 +92,33 @@ struct timerhub_loop_config {
 
 /*
  * Opens a loop and reserves all its memory. With a `hub`, it uses the hub's clock, and has a queue
- * for timers of other threads. `config` may be NULL. timerhub_loop_open(3) lists the errors, such
- * as:
- *   -EINVAL: a manual loop is given a hub.
- *   -EAGAIN: the hub is full.
- *   -EOWNERDEAD: this is a forked child of the hub's process.
+ * for timers of other threads. `config` may be NULL. timerhub_loop_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
- * Closes a loop and removes its timeouts, whose memory must still be valid. No callback is called.
- * `loop` may be NULL.
- *
- * Close the loop before its hub. The callback of a timeout may close both; the callback of a timer
- * on the loop's queue may close only the loop.
+ * Closes a loop and removes its timeouts, whose memory must still be valid. `loop` may be NULL.
+ * Close it before its hub. The callback of a timer on the loop's queue must not close the hub.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop, with all its timeouts, to the calling thread. The program must make sure that no
- * two threads use the loop at once. Returns -EBUSY during a turn.
- *
- * In a forked child, it makes the child's copy of the loop usable. A loop with a hub cannot be
- * adopted there (-EOWNERDEAD). timerhub_loop_open(3) says more.
+ * Gives the loop to the calling thread, also in a forked child, where a loop with a hub cannot be
+ * adopted (-EOWNERDEAD). The program must make sure that no two threads use the loop at once.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
- * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll
- * it, but never read it, close it or change its flags. Returns -EINVAL for a manual loop, or an
- * error of the kernel.
- *
- * Call timerhub_loop_turn() or timerhub_loop_settle() right before the program blocks, because the
- * descriptor does not know of a timeout that is set later.
+ * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. Only poll
+ * it. Call timerhub_loop_turn() or timerhub_loop_settle() right before the wait, because the
+ * descriptor does not know of timeouts that are set later.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
  * Returns how long the program may block, in ns; UINT64_MAX: no limit. Timeouts that were set since
- * the last turn are included. It returns 0 inside a callback and on a thread that may not use the
+ * the last turn count too. It returns 0 inside a callback, and on a thread that may not use the
  * loop.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
@@ -143,44 +130,35 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Calls the callbacks that are due: those of timers on the loop's queue, and then those of timeouts
- * in the order of their deadlines. Returns how many: at most 256. If more are due, the descriptor
- * stays readable.
- *
- * A timeout that a callback sets expires in a later turn. Returns -EPERM, -EOWNERDEAD, or -EBUSY
- * inside a callback. After any other error, callbacks may have been called.
+ * Calls the callbacks that are due, those of the loop's queue first, and returns how many: at most
+ * 256. While more are due, the descriptor stays readable. If it fails, callbacks may have been
+ * called; see timerhub_loop(3).
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
  * Prepares the loop for the program's wait, without calling callbacks: the descriptor will be
  * readable when the next timeout is due. *ret_block_ns, which may be NULL, gets how long the
- * program may block. Returns errors like timerhub_loop_turn().
+ * program may block.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which begins at 0. Call it right after the wait. If a handler of
- * a socket ran first, its delays would count from the old time and expire too early.
- *
- * Returns -EINVAL if the loop is not manual or its time would go back, and -EBUSY inside a
- * callback.
+ * Sets the time of a manual loop, which begins at 0. Call it right after the wait, because delays
+ * that handlers set before it expire too early. Returns -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time at which the loop last read its clock, or 0 if `loop` is NULL. In the handler of
- * a socket that is the time before the wait. If your handlers need the time, call
- * timerhub_loop_update() right after the wait.
+ * Returns the time at which the loop last read its clock. In the handler of a socket, that is
+ * before the wait. So call timerhub_loop_update() right after the wait if handlers need the time.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
  * Reads the loop's clock and returns the time. Call it right after the wait if your handlers use
- * timerhub_loop_now() or timerhub_timeout_set_at().
- *
- * Inside a callback and in a manual loop it only returns timerhub_loop_now(). It returns 0 if
- * `loop` is NULL, or may not be used on this thread.
+ * timerhub_loop_now() or timerhub_timeout_set_at(). In a callback or a manual loop it only returns
+ * timerhub_loop_now().
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
@@ -257,9 +235,8 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Lists the functions whose callbacks were slow, the slowest first. The loop remembers 32,
- * including callbacks of timers on its queue. Returns how many it has stored in `ret`, or
- * -EOPNOTSUPP if the loop is not observable.
+ * Lists the functions whose callbacks were slow, the slowest first, of which the loop remembers 32.
+ * Returns how many it has stored in `ret`, or -EOPNOTSUPP if the loop is not observable.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
@@ -289,11 +266,9 @@ TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhu
                                       uint64_t delay_ns);
 
 /*
- * Sets or moves a timeout to `deadline_ns` on the loop's clock. If that has passed, the timeout
- * expires in the next turn. Returns -ERANGE for UINT64_MAX.
- *
- * In the handler of a socket, compute the deadline from timerhub_loop_update(), because
- * timerhub_loop_now() still returns the time before the wait.
+ * Sets or moves a timeout to `deadline_ns` on the loop's clock. Returns -ERANGE for UINT64_MAX. In
+ * a socket's handler, compute the deadline from timerhub_loop_update(), because timerhub_loop_now()
+ * still returns the time before the wait.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
@@ -384,7 +359,7 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Both may be
- * NULL. If not, the inline calls let the library's function find out whether that is an error.
+ * NULL. If not, the library's function finds out whether that is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

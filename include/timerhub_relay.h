@@ -77,9 +77,8 @@ struct timerhub_relay_task {
 #define TIMERHUB_RELAY_NO_SERVE (1u << 1)
 
 /*
- * A flag for a put. If a task with this id still waits, it gets the new time and data, and its
- * attempts count from 0. If it has ended, the put need not wait until past_us, a setting of the
- * queue, has passed.
+ * A flag for a put. If the id's task still waits, it gets the new time and data, and its attempts
+ * count from 0. If that task has ended, the put works even before past_us has passed.
  */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
@@ -192,10 +191,9 @@ struct timerhub_relay_report {
 };
 
 /*
- * Opens a queue, and creates it if it does not exist. Its name has 1 to 64 of the characters A-Z,
- * a-z, 0-9, '_', '.' and '-'. `config` may be NULL. Returns a network error, but not -ETIMEDOUT,
- * or:
- *   -EINVAL, -E2BIG: the name or the config is wrong.
+ * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns a network
+ * error, but not -ETIMEDOUT, or:
+ *   -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
  *   -EEXIST: the queue has other servers, or the same in another order.
  *   -EAGAIN: no thread can be started.
  *   -EOPNOTSUPP: this build has no TLS, or a later version has changed the queue.
@@ -204,40 +202,32 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
                                      const struct timerhub_relay_config *config);
 
 /*
- * Stops this process from taking tasks, so that its threads can end: takes return tasks that were
- * read before, and then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `relay`
- * may be NULL.
+ * Stops this process from taking tasks, so that its threads can end: takes return what was read
+ * before, and then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `relay` may be
+ * NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. `relay` may be NULL. Tasks that were taken and not answered are delivered again
+ * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads,
+ * because no other call may be running or begin. Tasks that were taken and not answered come again
  * after their leases.
- *
- * No other call may be running or begin, except for a waiting timerhub_relay_take(), which gets
- * -ESHUTDOWN. So first call timerhub_relay_stop() and join the threads.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor that is readable when timerhub_relay_take() would not wait, and sometimes
- * without a task. Do not read or close it.
- *
- * From now on the library reads one task in advance: at once, and whenever a take with timeout 0
- * has found none. The task's lease begins when it is read.
+ * Returns a descriptor to poll, readable when timerhub_relay_take() would not wait, and sometimes
+ * without a task. From now on the library reads one task in advance, whose lease begins when it is
+ * read.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due in `when_ns`, or with TIMERHUB_ABSOLUTE at that time. If `id` is NULL,
- * the library makes one. `ret_id`, which is NULL or has TIMERHUB_RELAY_ID_BYTES, gets the id. After
- * -ETIMEDOUT repeat the put with that id, because a second put of one id changes nothing. Other
- * errors are:
+ * Puts a task that is due in `when_ns`. `ret_id`, which is NULL or has TIMERHUB_RELAY_ID_BYTES,
+ * gets its id, which the library makes if `id` is NULL. After -ETIMEDOUT repeat the put with that
+ * id. timerhub_relay_put(3) lists the errors, such as:
  *   -EEXIST: a task with this id is live.
  *   -EALREADY: it has ended, and was put less than past_us ago.
- *   -EAGAIN: the queue has tasks_max tasks.
- *   -EMSGSIZE: the data is longer than data_max.
- *   -ERANGE: the time is beyond 2^53 us.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
@@ -260,17 +250,15 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
                                      uint32_t flags);
 
 /*
- * Takes the task that has been due for longest. If none is due, it waits for up to `timeout_ns`, or
- * without limit if that is UINT64_MAX. With timeout 0 it asks each server once.
- *
- * Returns 1, 0 after the timeout, or -ESHUTDOWN if the relay is closed, or stopped and has no task
- * left. It returns network errors only if the timeout is 0; a longer take connects again.
+ * Takes the task that has been due for longest, and waits up to `timeout_ns` for one; UINT64_MAX:
+ * without limit. Returns 1, 0 after the timeout, or -ESHUTDOWN if the relay is closed, or stopped
+ * and empty. Only a take with timeout 0 returns network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Ends a task that this process has taken. A periodic task waits for its next period. Returns
+ * Ends a task that this process has taken; a periodic one waits for its next period. Returns
  * -ESTALE if it was delivered again, moved or put again meanwhile, -ENOENT if it has ended, or a
  * network error.
  */
@@ -359,12 +347,9 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
 /* ---- without waiting ---- */
 
 /*
- * Begins up to 1,024 changes, of which it makes copies, and does not wait for Redis. Each change
- * gets one completion with `tag`. If a change ends a task, the task's data stays valid until you
- * take the completion. After an error no change has begun:
- *   -EAGAIN: too many earlier changes are in flight, or their completions were not taken.
- *   -E2BIG: `count` is more than 1,024.
- *   -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong.
+ * Begins up to 1,024 changes, of which it makes copies, and does not wait for Redis. Each gets one
+ * completion with `tag`. Until you take that, a task that the change ends keeps its data. After an
+ * error, such as -EAGAIN for too many changes in flight, none has begun.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,
@@ -429,11 +414,9 @@ struct timerhub_relay_info {
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 
 /*
- * Calls `fn` for each task in the state `which`, an enum timerhub_relay_which. `fn` may make any
- * call except close. Returns 0, what `fn` has returned, or a network error.
- *
- * Redis is asked in steps, so tasks can change meanwhile. A waiting task that becomes due may be
- * listed twice.
+ * Calls `fn`, which may make any call except close, for each task in the state `which`. Tasks can
+ * change meanwhile, and one that becomes due may be listed twice. Returns 0, what `fn` has
+ * returned, or a network error.
  */
 TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
                                      timerhub_relay_each_fn *fn, void *context);
@@ -456,11 +439,9 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Checks a queue without changing it: what its servers at `redis` would lose in a crash, whether a
- * process serves it, and whether its keys agree. Stores the findings in *ret_report.
- *
- * Returns 0 even if it has found faults. Returns -EINVAL, -ENOENT if there is no such queue, or a
- * network error, but never -ETIMEDOUT, if no server answers.
+ * Checks a queue without changing it: whether its servers would lose tasks in a crash, whether a
+ * process serves it, and whether its keys agree. Returns 0 even if it has found faults, and -ENOENT
+ * if there is no such queue.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

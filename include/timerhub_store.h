@@ -69,22 +69,20 @@ struct timerhub_store_config {
 
 /*
  * Opens a queue of the database `path`, and creates file and tables if they do not exist. `config`
- * may be NULL. If the process forks, open the store afterwards, in the child. Besides errors of the
- * system, it returns:
+ * may be NULL. If the process forks, open the store afterwards, in the child.
+ * timerhub_store_open(3) lists the errors, such as:
  *   -EXDEV: the program uses another copy of SQLite than the library.
  *   -EBADMSG: the file is not a database, or is damaged.
  *   -EOPNOTSUPP: the tables are of a later version, or the file system cannot have a WAL.
  *   -EBUSY: others locked the database for longer than timeout_ns.
- *   -E2BIG: `config` sets a field that this version does not know.
- *   -EAGAIN: no thread can be started.
  */
 TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *path,
                                      const struct timerhub_store_config *config);
 
 /*
- * Creates the store's tables in the main database of `db`, for a program that manages its own
- * tables. In an open transaction they exist once it commits. Returns the errors of
- * timerhub_store_open(), or -ECANCELED if SQLite has rolled the transaction back.
+ * Creates the store's tables in the main database of `db`. In an open transaction they exist once
+ * it commits. Returns the errors of timerhub_store_open(), or -ECANCELED if SQLite has rolled the
+ * transaction back.
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
@@ -184,23 +182,20 @@ struct timerhub_store_task {
 };
 
 /*
- * Takes up to `max` due tasks in the order of their times. If none is due, it waits for up to
- * timeout_ns; UINT64_MAX: without limit. Returns the number of tasks, 0 after the timeout, or
- * -ESHUTDOWN if the store is stopped and what was due is taken.
+ * Takes up to `max` due tasks in the order of their times, and waits up to timeout_ns for one;
+ * UINT64_MAX: without limit. Returns how many, 0 after the timeout, or -ESHUTDOWN if the store is
+ * stopped and has no more.
  *
- * A task that is not ended within its lease is delivered again, at most attempts_max times in all.
- * Then it is parked: nobody gets it until the program moves it.
+ * A task that is not ended within its lease is delivered again. After attempts_max deliveries it is
+ * parked until the program moves it.
  */
 TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
                                      struct timerhub_store_task *tasks, unsigned max,
                                      uint64_t timeout_ns);
 
 /*
- * Ends a task; a periodic one waits for its next period. It also works after the lease, if nobody
- * else has the task. Returns -ESTALE if the task was changed or delivered again, -ENOENT if it is
- * gone.
- *
- * After 0, -ESTALE or -ENOENT, the task's key and data are freed and these pointers are NULL.
+ * Ends a task; a periodic one waits for its next period. Returns -ESTALE if the task was changed or
+ * delivered again, and -ENOENT if it is gone. After these and after 0, its key and data are freed.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
@@ -291,12 +286,9 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Copies changes and makes them like timerhub_store_commit(), but does not wait. If it returns 0,
- * there will be one completion with `tag`. Returns -EAGAIN if 1,024 submits are in flight, or have
- * a completion that nobody has taken.
- *
- * If a change ends a task, keep the task's struct until timerhub_store_completions() has freed its
- * key and data.
+ * Copies changes and makes them like timerhub_store_commit(), but does not wait: a completion with
+ * `tag` follows. Until you have taken that, keep the struct of a task that a change ends. Returns
+ * -EAGAIN if 1,024 submits are open.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
