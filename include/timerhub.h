@@ -398,9 +398,9 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Sets the time of a manual hub, and expires the timers that are due. *ret_next_ns, which may be
- * NULL, gets the time by which to call it again, or UINT64_MAX. Returns -EINVAL if the time would
- * go back.
+ * Sets the time of a manual hub, and expires the timers that are due. `ret_next_ns`, which may be
+ * NULL, gets the time by which to call it again; UINT64_MAX: no timer has a deadline. Returns
+ * -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 

@@ -17,8 +17,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * How late the promised poll of the queue may be before the relays count as dead. One that works is
- * late by the grace (100 ms) at most.
+ * How late the promised poll of the queue may be before the relays count as dead. A working relay
+ * is late by 100 ms (the grace) at most.
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 

@@ -31,7 +31,8 @@
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
 /*
- * How often a close wakes the threads that wait in take, since one may begin to wait just after it.
+ * How often a close wakes the threads that wait in take, because a thread may begin to wait just
+ * after a wake-up.
  */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long threads in timerhub_relay_take() still wait for a server after a stop or close. */

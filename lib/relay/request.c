@@ -21,8 +21,8 @@
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
 /*
- * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is as
- * much later.
+ * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is
+ * delayed by this much.
  */
 #define WAIT_MS 20u
 /*

@@ -178,7 +178,7 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * The server may be a replica by now. It would go on to pass on wake-up messages, but a put
+	 * The server may be a replica by now. A replica still passes on wake-up messages, but a put
 	 * on the new master would not see this subscriber.
 	 */
 	if (scheduler->bells.wire)
