@@ -60,21 +60,18 @@ struct timerhub;
 struct timerhub_queue;
 
 /*
- * A handle, which names a timer in calls such as timerhub_cancel(). It is never 0. You may keep a
- * handle after its timer has ended: a call with it then returns -ENOENT and touches no other timer,
- * because the library uses the number again only after 2^38 further timers.
+ * A handle, which names a timer in calls such as timerhub_cancel(). It is never 0. Once its timer
+ * has ended, calls with it return -ENOENT: the library uses it again only after 2^38 further
+ * timers.
  */
 typedef uint64_t timerhub_timer;
 
 struct timerhub_event;
 
 /*
- * The type of a timer's callback. timerhub_dispatch() calls it on the thread that dispatches. The
- * callback must return on that same thread, so a fiber must not move to another thread inside a
- * callback.
- *
- * A callback can make any call of this header, except to close its own queue or hub. It may throw a
- * C++ exception or end its thread (with musl only the former), but must not leave by longjmp().
+ * The type of a timer's callback. It must return on the thread that calls it. It may make any call,
+ * except to close its own queue or hub. It may throw a C++ exception, but must not leave by
+ * longjmp().
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
@@ -106,10 +103,9 @@ enum timerhub_sleeper {
 #define TIMERHUB_ABSOLUTE (1u << 0)
 
 /*
- * A flag for timerhub_spec: the timer does not end when it expires. Its handle stays valid, and the
- * timer is idle until somebody re-arms or cancels it. Re-arming it never fails for lack of room,
- * because an idle timer still counts as live. A periodic timer cannot have this flag; arming one
- * with it returns -EINVAL.
+ * A flag for timerhub_spec: the timer does not end when it expires. It is then idle, still counts
+ * as live, and can be re-armed until it is cancelled. A periodic timer cannot have this flag
+ * (-EINVAL).
  */
 #define TIMERHUB_KEEP (1u << 1)
 
@@ -167,10 +163,9 @@ struct timerhub_config {
 	uint32_t sleeper;      /* how the owner thread sleeps, an enum timerhub_sleeper */
 	uint32_t cpu_plus_one; /* pins the owner to CPU cpu_plus_one - 1; 0: where main() may run */
 	/*
-	 * How long before a deadline the owner thread wakes up and spins until the deadline. A
-	 * longer time makes events more punctual and costs CPU time. If it is set, the owner also
-	 * no longer gathers deadlines that are close together into one wake-up. 0: the hub chooses
-	 * a time of at most 16 us.
+	 * How long before a deadline the owner thread wakes up and spins until it. That makes
+	 * events more punctual, and costs CPU time; timerhub_open(3) has figures. 0: the hub
+	 * chooses at most 16 us.
 	 */
 	uint64_t spin_ns;
 	const char *thread_name; /* the owner's name in ps -T, up to 15 bytes; NULL: "timerhub" */
@@ -191,9 +186,8 @@ struct timerhub_queue_config {
 #define TIMERHUB_LATENESS_BUCKETS 64
 
 /*
- * What a hub has done since it was opened, and what it holds now. timerhub_stats() reads the
- * numbers one after the other while other threads go on changing them, so they may not add up
- * exactly.
+ * What a hub has done since it was opened, and what it holds now. The numbers may not add up
+ * exactly, because they are read one by one while other threads change them.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* how many timers were armed */
@@ -204,9 +198,8 @@ struct timerhub_stats {
 	uint64_t overruns;  /* periods that shared the event of an earlier period */
 	uint64_t live;      /* timers that are live now, including idle ones */
 	/*
-	 * The most timers that were live at once. The number can be too high by up to 256 for each
-	 * CPU. It counts the slots for timers that were ever used, and a CPU may use a new slot
-	 * while others have free ones.
+	 * The most timers that were live at once. It can be too high, by up to 256 for each CPU,
+	 * because it counts the slots that timers have ever used.
 	 */
 	uint64_t live_max;
 	uint64_t inbox_max;     /* most changes of timers that the owner found waiting at once */
@@ -218,8 +211,7 @@ struct timerhub_stats {
 	uint32_t reserved0; /* 0 */
 	/*
 	 * How late events were when their queue was signalled, as a histogram. Bucket i counts
-	 * events that were at least 2^i ns late and less than 2^(i+1) ns; bucket 0 also counts
-	 * those that were on time.
+	 * those that were at least 2^i ns late and less than 2^(i+1) ns; bucket 0 begins at 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t clock_jumps;    /* how often the kernel reported that the wall clock was set */
@@ -231,39 +223,28 @@ struct timerhub_stats {
 	 */
 	uint64_t waiting;
 	/*
-	 * How long events have been waiting in a queue without any thread taking one, in ns. If
-	 * events wait in several queues, this is the longest of these times. 0 if no events wait,
-	 * or if the hub was opened without TIMERHUB_OBSERVABLE.
+	 * How long events have waited in a queue without any thread taking one, in ns; the longest
+	 * time of all queues. 0 if no events wait, or if the hub is not observable.
 	 */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
 	/*
-	 * How late events were when a thread took them, in the same buckets as in `lateness`. Each
-	 * call of drain, wait or dispatch reads the clock only once, so the time that earlier
-	 * callbacks of the same call took is not included.
+	 * How late events were when a thread took them, in the same buckets as `lateness`. The time
+	 * that earlier callbacks of the same call took is not included.
 	 */
 	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
 /*
- * Opens a hub and starts its owner thread. `config` may be NULL for the defaults.
- *
- * All memory that the hub will ever need is reserved now, but the kernel provides a page only when
- * it is first used. These errors are possible:
- *   -ENOMEM, -EMFILE, -EAGAIN: the process may have no more memory, descriptors or threads.
- *   -E2BIG: `config` has a field that is set and that this version of the library does not know.
- *   -ENOSPC: the process already has 256 observable hubs and loops.
- *   -EFBIG: RLIMIT_FSIZE is too small for an observable hub.
- *   -ENOSYS, or the kernel's errno: the program asked for TIMERHUB_SLEEPER_URING, and the library
- *     was built without io_uring, or the kernel refuses it.
+ * Opens a hub, starts its owner thread, and reserves all memory that the hub will ever need.
+ * `config` may be NULL. timerhub_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
 /*
- * Closes a hub and all its queues, and ends its owner thread. `hub` may be NULL.
- *
- * A thread that is blocked in timerhub_wait() gets -ESHUTDOWN. All other calls on the hub must have
- * returned, and no new one may begin, because the hub's memory is freed.
+ * Closes a hub with all its queues, and ends its owner thread. `hub` may be NULL. Threads blocked
+ * in timerhub_wait() get -ESHUTDOWN. No other call may be running or begin, because the memory is
+ * freed.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
@@ -274,35 +255,29 @@ TIMERHUB_API void timerhub_close(struct timerhub *hub);
 TIMERHUB_API uint64_t timerhub_now(const struct timerhub *hub);
 
 /*
- * Returns the kernel's thread id of the owner thread, so that a program can set its priority with
- * sched_setscheduler(2). Returns -EINVAL for a manual hub, which has no owner thread, and
- * -EOWNERDEAD in a forked child. Lock-free.
+ * Returns the kernel's id of the owner thread, for sched_setscheduler(2). Returns -EINVAL for a
+ * manual hub, which has no such thread, and -EOWNERDEAD in a forked child. Lock-free.
  */
 TIMERHUB_API int timerhub_owner_tid(const struct timerhub *hub);
 
 /*
- * Opens a queue, so that timers can be armed on it. `config` may be NULL. Returns 0, or -ENOSPC if
- * the hub has 65,535 queues already. It can also fail with -ENOMEM, -EMFILE or -E2BIG, as
- * timerhub_open() does.
+ * Opens a queue, on which timers can be armed. `config` may be NULL. Returns 0, -ENOSPC if the hub
+ * has 65,535 queues, or -ENOMEM, -EMFILE or -E2BIG as timerhub_open() does.
  */
 TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                                      const struct timerhub_queue_config *config);
 
 /*
- * Closes a queue and cancels all timers that were armed on it. `queue` may be NULL.
- *
- * Threads that are blocked in timerhub_wait() get -ESHUTDOWN, but all other calls on the queue must
- * have returned. So if several threads consume a queue, first call timerhub_queue_stop(), then join
- * the threads, then close the queue. A callback of the queue must not close it. The call takes a
- * while in a large hub, because it looks through all timers of the hub.
+ * Closes a queue and cancels its timers; not for callbacks of the queue. `queue` may be NULL. First
+ * call timerhub_queue_stop() and join the queue's threads, because no other call may be running or
+ * begin.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
 /*
- * Stops a queue, so that the threads that consume it can end: timerhub_wait() no longer blocks on
- * it. It still hands out the events of timers that have expired, and returns -ESHUTDOWN when there
- * are none. All other calls still work. A stopped queue cannot be started again. `queue` may be
- * NULL. Lock-free.
+ * Stops a queue, so that its threads can end: timerhub_wait() returns the events that are left, and
+ * then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `queue` may be NULL.
+ * Lock-free.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
 
@@ -316,12 +291,8 @@ TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arms a timer on `queue`, with the deadline, period and slack that `spec` has.
- *
- * The handle is stored in *ret_timer before the timer can expire, so that a thread that gets the
- * event always finds it there. ret_timer may be NULL. Returns 0, or -EAGAIN if timers_max timers
- * are live, or -ERANGE if the deadline is too far in the future. -E2BIG means that `spec` has a
- * field that is set and that this version of the library does not know. Lock-free.
+ * Arms a timer on `queue`, as `spec` describes it. The handle is in *ret_timer, which may be NULL,
+ * before the timer can expire. Returns -EAGAIN if timers_max timers are live. Lock-free.
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
@@ -341,13 +312,8 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Gives a timer a new deadline: a delay from now, or with TIMERHUB_ABSOLUTE a point in time. If the
- * timer has expired but nobody has taken its event yet, the event is withdrawn. A periodic timer
- * counts its periods from the new deadline.
- *
- * A move to a later deadline is one compare-and-swap, which is cheap enough for every message that
- * a server receives. Returns 0, or 1 if the timer was idle, which only a timer with TIMERHUB_KEEP
- * can be. Returns -ENOENT if the timer has ended or belongs to another hub, or -ERANGE. Lock-free.
+ * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Returns 0, 1 if
+ * the timer was idle (TIMERHUB_KEEP), -ENOENT if it has ended, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
@@ -360,35 +326,24 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancels a timer. If the call returns 0, no further event of the timer is delivered, not even one
- * that was already waiting in the queue. Returns -ENOENT if the timer has ended, if another thread
- * is just taking its only event, or if the handle belongs to another hub.
- *
- * If the timer is periodic or was armed with TIMERHUB_KEEP, another thread may still be working on
- * an earlier event of it. So read timerhub-free(7) before you free what the timer's data points at.
+ * Cancels a timer. If it returns 0, no further event of the timer is delivered. -ENOENT: it has
+ * ended, or its event is just being taken. Before you free its data, read timerhub-free(7).
  * Lock-free.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Cancels a timer like timerhub_cancel(), and then waits until no other thread runs its callback,
- * so that the program can free what the callback uses.
- *
- * A callback may call it for its own timer, and then the call does not wait for that callback. If
- * it returns -ENOENT there, do not free the data: either the timer was a one-shot, which ended when
- * its callback was called, or another thread has cancelled the timer and may be waiting for this
- * callback. The call has waited for nobody then.
- *
- * Do not hold a mutex that the callback locks, because the two would wait for each other for ever.
- * The call does not wait for threads that have got an event of the timer from timerhub_drain() or
- * timerhub_wait(). Not for signal handlers.
+ * Cancels a timer, and then waits until no other thread runs its callback, so that you can free
+ * what the callback uses. Not for signal handlers.
+ * - Do not hold a mutex that the callback locks, because each would wait for the other.
+ * - It does not wait for threads that use an event from timerhub_drain() or timerhub_wait().
+ * - A callback that gets -ENOENT for its own timer must not free the data; see timerhub_cancel(3).
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Arms `count` timers. If it fails, it has armed none. All specs must have the same `size`, which
- * must be a multiple of 8. Unless ret_timers is NULL, it gets `count` handles. Returns `count`, or
- * an error like timerhub_arm(). Lock-free.
+ * Arms `count` timers, or none if it fails. All specs must have one `size`, which is a multiple of
+ * 8. `ret_timers` may be NULL. Returns `count`, or an error like timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
@@ -407,68 +362,51 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * The type of the function that timerhub_each() calls for each live timer. `timer` has the members
- * of the timer's event. Its `expires_ns` is the deadline, or UINT64_MAX if the timer has none. Its
- * `count` is 1 if the timer has expired and nobody has taken the event, otherwise 0. If the
- * function returns something other than 0, the walk ends.
+ * The type of the function that timerhub_each() calls. A result other than 0 ends the walk.
+ * timer->expires_ns is the deadline or UINT64_MAX; timer->count is 1 if an event waits, else 0.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
- * Calls `fn` for each live timer that the program has armed, in no particular order. It may miss or
- * show timers that other threads arm or cancel meanwhile. So `fn` must not follow a timer's pointer
- * if another thread may free what it points at. Returns 0, or what `fn` has returned to end the
- * walk. The call itself takes no lock and allocates nothing.
+ * Calls `fn` for each live timer, in no particular order, without a lock. If other threads may free
+ * a timer's data, `fn` must not follow its pointer. Returns 0, or what `fn` has returned to end the
+ * walk.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Takes up to `max` events from the queue in the order of their deadlines, and returns how many it
- * has stored in `events`. It never blocks. These events count as delivered, even if the program has
- * not looked at them yet. If more events are left, the eventfd stays readable, and an
- * edge-triggered poll reports it again. Lock-free.
+ * Takes up to `max` events in the order of their deadlines, and returns how many. It never blocks.
+ * If more are left, the eventfd stays readable, with a new edge. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
 
 /*
- * Takes up to `max` events from the queue like timerhub_drain(), but if there is none, it blocks
- * until one comes. It blocks for at most `timeout_ns` of real time, or without limit if that is
- * UINT64_MAX. Signals do not end the wait. Returns how many events it has stored in `events`, or 0
- * after the timeout, or -ESHUTDOWN if the queue is being closed, or is stopped and empty. Not for
- * signal handlers.
+ * Takes up to `max` events, and waits up to `timeout_ns` for the first; UINT64_MAX: without limit.
+ * Returns their number, 0 after the timeout, or -ESHUTDOWN if the queue is closing, or stopped and
+ * empty. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
 
 /*
- * Takes up to `max` events from the queue, one after the other, and calls their callbacks on this
- * thread. Returns how many events it has taken.
- *
- * It calls each timer's callback at most once. If a periodic timer becomes due again meanwhile, its
- * event is left for the next call, so that a slow callback cannot keep the call busy for ever. So
- * even if fewer than `max` events were taken, some may be left; the eventfd is then readable. At
- * most 16,384 threads can be in callbacks of a hub at once, and another one has to wait. Not for
- * signal handlers.
+ * Takes up to `max` events, calls their callbacks on this thread, and returns how many it has
+ * taken. Each timer's callback runs at most once. While events are left, the eventfd stays
+ * readable. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Sets the time of a manual hub and expires the timers that are due by then. In *ret_next_ns, which
- * may be NULL, it stores when the program must call it again at the latest. UINT64_MAX means that
- * no timer has a deadline.
- *
- * Returns 0, or -EINVAL if the hub is not manual or its time would go back, or -EBUSY if another
- * thread is inside the call.
+ * Sets the time of a manual hub, and expires the timers that are due. `ret_next_ns`, which may be
+ * NULL, gets the time by which to call it again; UINT64_MAX: no timer has a deadline. Returns
+ * -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub. It becomes readable when a timer gets a deadline earlier than
- * the time that timerhub_advance() last stored in *ret_next_ns, so that the program knows that it
- * must advance earlier. The next timerhub_advance() makes it unreadable. Poll it, but never write
- * to it or close it. Lock-free.
+ * Returns an eventfd of a manual hub, which is readable if timerhub_advance() must be called
+ * earlier than it has said. Poll it, but never write to it or close it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -486,9 +424,8 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 #endif
 
 /*
- * Writes statistics as text for people: one name and value a line, and percentiles of `lateness`
- * and `delivery_lateness`. Like snprintf(3), it writes as much as fits into `bytes`, ends that with
- * a NUL, and returns the length of the whole text. Lock-free.
+ * Writes statistics as text for people, one name and value a line. Like snprintf(3), it writes as
+ * much as fits into `bytes`, and returns the length of the whole text. Lock-free.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
@@ -538,12 +475,8 @@ struct timerhub_running {
 typedef int timerhub_running_fn(const struct timerhub_running *running, void *context);
 
 /*
- * Calls `fn` for each thread that has dispatched a queue of the hub and has not ended, and for each
- * loop on the hub that was opened with TIMERHUB_LOOP_OBSERVABLE.
- *
- * The threads keep running during the walk, so a callback that `fn` is told about ran a moment ago,
- * but may have returned by now. Returns 0, or what `fn` has returned to end the walk, or
- * -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE. Lock-free.
+ * Calls `fn` for each thread that has dispatched a queue of the hub, and for each observable loop
+ * on it. Returns 0, what `fn` has returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);
@@ -559,10 +492,8 @@ struct timerhub_slow_callback {
 };
 
 /*
- * Lists functions whose callbacks were slow since the hub was opened, beginning with the one whose
- * callback took longest. The hub remembers 32 functions. Stores up to `max` of them in `ret` and
- * returns how many it has stored, or -EOPNOTSUPP if the hub was opened without TIMERHUB_OBSERVABLE.
- * Lock-free.
+ * Lists the functions whose callbacks were slow, the slowest first. The hub remembers 32. Returns
+ * how many it has stored in `ret`, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_slow(struct timerhub *hub, struct timerhub_slow_callback *ret,
                                unsigned max);

@@ -37,8 +37,8 @@ extern "C" {
 struct timerhub_loop;
 
 /*
- * A timeout. Set its memory to zero before you give it to timerhub_timeout_add(). Only the library
- * may use the members. They are public because the inline calls need them, and are part of the ABI.
+ * A timeout. Set its memory to zero before timerhub_timeout_add(). Only the library may use the
+ * members, which are public and part of the ABI because the inline calls need them.
  */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* deadline on the loop's clock; UINT64_MAX: not set */
@@ -52,13 +52,11 @@ struct timerhub_timeout {
 };
 
 /*
- * The type of a timeout's callback. timerhub_loop_turn() calls it when the timeout has expired. The
- * timeout is no longer set then. The callback may set the timeout again, or remove it and free its
- * memory. It may also close the loop, and after that the loop's hub.
- *
- * Inside a callback, the calls timerhub_loop_turn(), timerhub_loop_settle(),
- * timerhub_loop_advance() and timerhub_loop_adopt() return -EBUSY. A callback may throw an
- * exception or end its thread, but must not leave by longjmp().
+ * The type of a timeout's callback. timerhub_loop_turn() calls it when the timeout has expired and
+ * is no longer set.
+ * - A callback may set the timeout again, remove and free it, or close the loop and its hub.
+ * - timerhub_loop_turn(), _settle(), _advance() and _adopt() return -EBUSY inside a callback.
+ * - A callback may throw an exception, but must not leave by longjmp().
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
@@ -69,9 +67,8 @@ struct timerhub_loop_config {
 	uint32_t timeouts_max; /* how many timeouts can be added, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 	/*
-	 * A callback that takes this long or longer is slow. timerhub_loop_slow() reports the slow
-	 * callbacks of a loop that was opened with TIMERHUB_LOOP_OBSERVABLE. 0 means 10 ms.
-	 * UINT64_MAX means that no callback is slow.
+	 * A callback that takes this long or longer is slow, and timerhub_loop_slow() reports it if
+	 * the loop is observable. 0: 10 ms; UINT64_MAX: no callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -88,144 +85,93 @@ struct timerhub_loop_config {
 #define TIMERHUB_LOOP_OBSERVABLE 2u
 /*
  * A flag for timerhub_loop_config: any thread may use the loop while it holds a lock of the
- * program, and no call returns -EPERM. The library neither takes that lock nor notices if it is not
- * held. Callbacks run on the thread that calls timerhub_loop_turn().
+ * program. The library neither takes that lock nor checks it. Callbacks run on the thread that
+ * calls timerhub_loop_turn().
  */
 #define TIMERHUB_LOOP_LOCKED 4u
 
 /*
- * Opens a loop and reserves all its memory, so that no later call has to allocate any. If `hub` is
- * not NULL, the loop uses the hub's clock, and has a queue on which other threads can arm timers
- * for it. `config` may be NULL for the defaults. It can fail as timerhub_queue_open() does, or as
- * timerhub_open() does if the loop is to be observable, and with these errors:
- *   -EINVAL: a manual loop is given a hub.
- *   -E2BIG: `config` has a member that is set and that this version does not know.
- *   -EAGAIN: the hub is full.
- *   -EOWNERDEAD: this is a forked child of the hub's process.
+ * Opens a loop and reserves all its memory. With a `hub`, it uses the hub's clock, and has a queue
+ * for timers of other threads. `config` may be NULL. timerhub_loop_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
- * Closes a loop. All its timeouts are removed, and their callbacks are not called. The memory of
- * timeouts that are still added must be valid, because the loop writes to it. `loop` may be NULL.
- *
- * If the loop has a hub, close the loop first. The callback of a timeout may close both. The
- * callback of a timer on timerhub_loop_queue() may close the loop, but not the hub, because the hub
- * is still running that callback.
+ * Closes a loop and removes its timeouts, whose memory must still be valid. `loop` may be NULL.
+ * Close it before its hub. The callback of a timer on the loop's queue must not close the hub.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop, with all its timeouts, to the calling thread. The thread that had the loop before
- * may have ended. The program has to make sure that no two threads use the loop at once, for
- * example by a lock.
- *
- * In a forked child, the call makes the child's copy of the loop its own. The timeouts stay as they
- * were. The child's copy of the parent's descriptor is closed, and the next timerhub_loop_fd()
- * creates another one. The child cannot adopt a loop that has a hub, because the hub's owner thread
- * is in the parent: the call returns -EOWNERDEAD.
- *
- * Returns -EBUSY during a turn. If the loop is observable, the call can also fail in a child as
- * timerhub_loop_open() does. A loop with TIMERHUB_LOOP_LOCKED has to be adopted only in a forked
- * child; elsewhere the call returns 0.
+ * Gives the loop to the calling thread, also in a forked child, where a loop with a hub cannot be
+ * adopted (-EOWNERDEAD). The program must make sure that no two threads use the loop at once.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
- * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll it
- * for reading, level-triggered or edge-triggered, but never read it, close it or change its flags.
- * A timeout that is set after timerhub_loop_turn() or timerhub_loop_settle() does not make the
- * descriptor readable in time. So call one of the two right before the program blocks.
- *
- * Returns -EINVAL for a manual loop, which has no descriptor; -EMFILE, -ENFILE or -ENOMEM if the
- * kernel cannot create a timerfd; or the error of timerfd_settime().
+ * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. Only poll
+ * it. Call timerhub_loop_turn() or timerhub_loop_settle() right before the wait, because the
+ * descriptor does not know of timeouts that are set later.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * Returns how long the program may block, in ns: 0 if it must not block at all, UINT64_MAX if there
- * is no limit. Timeouts that were set since the last turn are included; if there are any, the call
- * reads the clock. It returns 0 inside a callback and on a thread that may not use the loop, and
- * UINT64_MAX if `loop` is NULL.
+ * Returns how long the program may block, in ns; UINT64_MAX: no limit. Timeouts that were set since
+ * the last turn count too. It returns 0 inside a callback, and on a thread that may not use the
+ * loop.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
 /*
- * Returns how long epoll_wait() or poll() may block, in ms, rounded up, and at most INT_MAX. -1
- * means that there is no limit, or that `loop` is NULL. It returns 0 inside a callback, on a thread
- * that may not use the loop, and in a forked child that has not adopted the loop.
+ * Returns how long epoll_wait() or poll() may block, in ms, rounded up; -1: no limit. It returns 0
+ * inside a callback, and on a thread or in a forked child that may not use the loop.
  */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Calls the callbacks of all timeouts that are due. It first reads the clock and calls the
- * callbacks of the timers on the loop's queue, then those of the timeouts in the order of their
- * deadlines. At last it arranges that the descriptor becomes readable when the next timeout is due.
- * Timeouts with the same deadline expire in any order.
- *
- * Returns how many callbacks it has called: at most 256, of which at most 128 are the queue's. If
- * more are due, the descriptor stays readable, and an edge-triggered poll reports it again. A
- * timeout that a callback sets expires in a later turn, even with a delay of 0.
- *
- * Returns -EPERM, -EOWNERDEAD, or -EBUSY inside a callback. Any other error means that the kernel
- * refused to set the timer behind the descriptor. All other work has been done then, so callbacks
- * may have been called.
+ * Calls the callbacks that are due, those of the loop's queue first, and returns how many: at most
+ * 256. While more are due, the descriptor stays readable. If it fails, callbacks may have been
+ * called; see timerhub_loop(3).
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Prepares the loop for the program's wait, without calling callbacks. It reads the clock and
- * schedules the timeouts that were set since the last turn. Then it arranges that the descriptor of
- * timerhub_loop_fd() becomes readable when the next timeout is due.
- *
- * In *ret_block_ns, which may be NULL, it stores how long the program may block, as
- * timerhub_loop_timeout() would return it. If it fails, it stores nothing and returns an error like
- * timerhub_loop_turn().
+ * Prepares the loop for the program's wait, without calling callbacks: the descriptor will be
+ * readable when the next timeout is due. *ret_block_ns, which may be NULL, gets how long the
+ * program may block.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop. Before the first call its time is 0. Call it right after the
- * wait, before the sockets are served. A handler that ran earlier would set its delays from the
- * time before the wait, and those timeouts would expire too early.
- *
- * Returns -EINVAL if the loop is not manual or its time would go back, and -EBUSY inside a
- * callback.
+ * Sets the time of a manual loop, which begins at 0. Call it right after the wait, because delays
+ * that handlers set before it expire too early. Returns -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time at which the loop last read its clock; the call itself does not read it. In the
- * handler of a socket, that is the time before the event loop blocked, which may be long ago. So if
- * your handlers use timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update()
- * right after the wait. timerhub_timeout_set() does not need that. Returns 0 if `loop` is NULL.
+ * Returns the time at which the loop last read its clock. In the handler of a socket, that is
+ * before the wait. So call timerhub_loop_update() right after the wait if handlers need the time.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns the time. Call it right after the wait if the handlers of your
- * sockets use timerhub_loop_now(); otherwise they get the time before the wait.
- *
- * A delay that was given to timerhub_timeout_set() counts from the loop's next reading of the
- * clock, and this is one. Inside a callback and in a manual loop the call reads no clock and
- * returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on a thread that may not use the loop,
- * and in a forked child that has not adopted the loop.
+ * Reads the loop's clock and returns the time. Call it right after the wait if your handlers use
+ * timerhub_loop_now() or timerhub_timeout_set_at(). In a callback or a manual loop it only returns
+ * timerhub_loop_now().
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
 /*
- * Returns the deadline for which the running callback was called. If you subtract it from
- * timerhub_loop_now(), you get how late the callback is. For a periodic timeout that does not
- * drift, let the callback set the timeout to this deadline plus the period. Outside the callback of
- * a timeout the call returns UINT64_MAX.
+ * Returns the deadline for which the running callback was called, or UINT64_MAX outside the
+ * callback of a timeout. For a period without drift, set the timeout to this deadline plus the
+ * period.
  */
 TIMERHUB_API uint64_t timerhub_loop_due(const struct timerhub_loop *loop);
 
 /*
- * Returns the queue on which other threads can arm timers for this loop, or NULL if the loop was
- * opened without a hub. Do not drain, dispatch or close the queue, because timerhub_loop_turn()
- * takes its events and timerhub_loop_close() closes it.
+ * Returns the queue on which other threads can arm timers for this loop, or NULL if it has no hub.
+ * Do not take its events or close it, because the loop does both.
  */
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
@@ -237,9 +183,8 @@ typedef int timerhub_loop_each_fn(struct timerhub_loop *loop, struct timerhub_ti
                                   void *context);
 
 /*
- * Calls `fn` for every timeout that is added to the loop, whether it is set or not, in no
- * particular order. `fn` may set, stop and remove any timeout, but must not close the loop. Returns
- * 0, or what `fn` has returned to end the walk.
+ * Calls `fn` for every timeout that is added, in no particular order. `fn` may set, stop and remove
+ * any timeout, but must not close the loop. Returns 0, or what `fn` has returned to end the walk.
  */
 TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn,
                                     void *context);
@@ -278,9 +223,9 @@ struct timerhub_loop_stats {
 #endif
 
 /*
- * Stores the loop's counters in *ret_stats. Before the call, set the struct's `size` to 0 or to
- * sizeof(struct timerhub_loop_stats). The call looks at every timeout of the loop, because it
- * counts those that are set.
+ * Stores the loop's counters in *ret_stats. Before the call, set its `size` to 0 or to
+ * sizeof(struct timerhub_loop_stats). The call looks at every timeout, because it counts those that
+ * are set.
  */
 TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
                                      struct timerhub_loop_stats *ret_stats);
@@ -290,20 +235,18 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Lists functions whose callbacks were slow since the loop was opened, beginning with the one whose
- * callback took longest. Callbacks of timeouts and of timers on the loop's queue are both included.
- * The loop remembers 32 functions. Stores up to `max` of them in `ret` and returns how many it has
- * stored, or -EOPNOTSUPP if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
+ * Lists the functions whose callbacks were slow, the slowest first, of which the loop remembers 32.
+ * Returns how many it has stored in `ret`, or -EOPNOTSUPP if the loop is not observable.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
 
 /*
- * Adds a timeout to a loop. The memory of the timeout must be zero. The timeout is not set yet;
- * when it is set and expires, timerhub_loop_turn() calls `fn`. It can fail with these errors:
+ * Adds a timeout to a loop. It is not set yet; when it is set and expires, timerhub_loop_turn()
+ * calls `fn`. Errors are:
  *   -EAGAIN: timeouts_max timeouts are added.
- *   -EEXIST: this timeout is added already, or its memory is not zero.
- *   -EINVAL: its address is not a multiple of 8, which can happen in a packed struct.
+ *   -EEXIST: the timeout is added already, or its memory is not zero.
+ *   -EINVAL: its address is not a multiple of 8, as can happen in a packed struct.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
@@ -323,12 +266,9 @@ TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhu
                                       uint64_t delay_ns);
 
 /*
- * Sets a timeout to expire at `deadline_ns` on the loop's clock. If it is set already, it is moved.
- * If the deadline has passed, the timeout expires in the next turn. Returns -ERANGE if
- * `deadline_ns` is UINT64_MAX.
- *
- * In the handler of a socket, compute the deadline from timerhub_loop_update() and not from
- * timerhub_loop_now(), which still returns the time before the wait.
+ * Sets or moves a timeout to `deadline_ns` on the loop's clock. Returns -ERANGE for UINT64_MAX. In
+ * a socket's handler, compute the deadline from timerhub_loop_update(), because timerhub_loop_now()
+ * still returns the time before the wait.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
@@ -348,8 +288,7 @@ TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 /*
  * Returns the deadline of a timeout, or UINT64_MAX if it is not set. After timerhub_timeout_set()
- * the result is a little too early until the loop next reads its clock, because the delay was added
- * to the time of the last reading. timerhub_loop_update() corrects it at once.
+ * it is a little too early until the loop next reads its clock, as timerhub_loop_update() does.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -377,18 +316,17 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of the array `fresh` are used. If all 64 are, the inline
-	 * timerhub_timeout_set() calls the library, which reads the clock and empties the array. If
-	 * the program gives the time, the array is not used. With TIMERHUB_MANUAL in the loop's
-	 * hub, the count is always 64, so that each call asks the library for the hub's time. With
-	 * TIMERHUB_LOOP_MANUAL it is always 65, because base_ns is exact and no deadline needs a
-	 * correction.
+	 * How many elements of `fresh` are used. At 64, timerhub_timeout_set() calls the library,
+	 * which reads the clock and empties the array.
+	 * - With TIMERHUB_MANUAL in the loop's hub it is always 64, so that each call asks for the
+	 *   hub's time.
+	 * - With TIMERHUB_LOOP_MANUAL it is always 65, because base_ns is exact.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set by a delay after the loop had last read its clock. Their deadlines
-	 * are too early, because the delay was added to base_ns, the time that the loop read.
+	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
+	 * a little too early, because the delay was added to base_ns.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
@@ -421,8 +359,7 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Both may be
- * NULL. If the result is 0, the inline functions call the library's functions of the same names,
- * which find out whether that is an error.
+ * NULL. If not, the library's function finds out whether that is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

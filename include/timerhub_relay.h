@@ -77,10 +77,8 @@ struct timerhub_relay_task {
 #define TIMERHUB_RELAY_NO_SERVE (1u << 1)
 
 /*
- * A flag for a put. If a task with this id is still waiting, it gets the new time and data, and its
- * attempts are counted from 0 again. If a task with this id has ended, the id can be used again at
- * once. Without the flag, it can be used again only when past_us, a setting of the queue, has
- * passed since the put.
+ * A flag for a put. If the id's task still waits, it gets the new time and data, and its attempts
+ * count from 0. If that task has ended, the put works even before past_us has passed.
  */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
@@ -89,14 +87,13 @@ struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
 	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
-	 * The server's address, which has one of these forms; NULL means redis://127.0.0.1:
+	 * The server's address, in one of these forms; NULL: redis://127.0.0.1.
 	 * - "redis://[user:password@]host[:port][/db]"
 	 * - "unix:/path"
 	 * - "sentinel://[user:password@]host[:port][+host...]/master[/db]"
 	 * - "cluster://[user:password@]host[:port][+host...]"
 	 * - "rediss://", "sentinels://" or "clusters://" in place of these, for TLS
-	 * - several addresses with commas between them: independent masters, which all processes
-	 *   must give in the same order
+	 * - several masters with commas between them, in one order in all processes
 	 * - "@PATH": the address is the first line of that file
 	 */
 	const char *redis;
@@ -109,9 +106,8 @@ struct timerhub_relay_config {
 };
 
 /*
- * Counters of a queue, and of what this process does with it. Some of them count the polls of a
- * relay, a process that serves the queue. A relay polls Redis when the next task is due, and when a
- * message from another process wakes it.
+ * Counters of a queue, and of what this process does with it. A relay is a process that serves the
+ * queue; a poll is its call to Redis that makes due tasks available.
  */
 struct timerhub_relay_stats {
 	/* The first ten counters are about the queue, and come from Redis. */
@@ -195,107 +191,90 @@ struct timerhub_relay_report {
 };
 
 /*
- * Opens a queue, and creates it if it does not exist. Its name has 1 to 64 characters, each of A-Z,
- * a-z, 0-9, '_', '.' or '-'. `config` may be NULL for the defaults. The call can fail with a
- * network error except -ETIMEDOUT, or with one of these:
- *   -EINVAL, -E2BIG: the name or the config is wrong.
- *   -EEXIST: the queue was created with other servers, or with the same in another order.
+ * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns a network
+ * error, but not -ETIMEDOUT, or:
+ *   -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
+ *   -EEXIST: the queue has other servers, or the same in another order.
  *   -EAGAIN: no thread can be started.
- *   -EOPNOTSUPP: an address asks for TLS and the library was built without it, or a later version
- *     of the library has changed the queue.
+ *   -EOPNOTSUPP: this build has no TLS, or a later version has changed the queue.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
 
 /*
- * Stops this process from taking further tasks, so that its threads can end. timerhub_relay_take()
- * still returns the tasks that were read from Redis before, and then -ESHUTDOWN. All other calls
- * still work. A stop cannot be undone. `relay` may be NULL.
+ * Stops this process from taking tasks, so that its threads can end: takes return what was read
+ * before, and then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `relay` may be
+ * NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. No other call may be running or begin, except for a timerhub_relay_take() that is
- * waiting: it returns -ESHUTDOWN. So first call timerhub_relay_stop() and join the threads that
- * take tasks. A task that was taken, and not answered by done, retry or park, is delivered again
- * after its lease. `relay` may be NULL.
+ * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads,
+ * because no other call may be running or begin. Tasks that were taken and not answered come again
+ * after their leases.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor for an event loop. It is readable when timerhub_relay_take() would return
- * without waiting, and sometimes when there is no task. Do not read or close it.
- *
- * From this call on, the library reads one task in advance: at once, and whenever a take with
- * timeout 0 has found none. The lease of that task begins when it is read.
+ * Returns a descriptor to poll, readable when timerhub_relay_take() would not wait, and sometimes
+ * without a task. From now on the library reads one task in advance, whose lease begins when it is
+ * read.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task, which is due in `when_ns`, or with TIMERHUB_ABSOLUTE at that time. With
- * TIMERHUB_NEVER it waits until it is moved. If `id` is NULL, the library makes one up. The id is
- * stored in `ret_id`, which is NULL or has space for TIMERHUB_RELAY_ID_BYTES bytes. After
- * -ETIMEDOUT call it again with the same id, because a second put of the same id changes nothing.
- * Other errors are a network error or one of these:
+ * Puts a task that is due in `when_ns`. `ret_id`, which is NULL or has TIMERHUB_RELAY_ID_BYTES,
+ * gets its id, which the library makes if `id` is NULL. After -ETIMEDOUT repeat the put with that
+ * id. timerhub_relay_put(3) lists the errors, such as:
  *   -EEXIST: a task with this id is live.
- *   -EALREADY: a task with this id has ended, and was put less than past_us ago.
- *   -EAGAIN: the queue has tasks_max tasks.
- *   -EMSGSIZE: the data is longer than data_max.
- *   -ERANGE: the time is beyond 2^53 us.
+ *   -EALREADY: it has ended, and was put less than past_us ago.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
                                     char *ret_id);
 
 /*
- * Cancels a task. If it returns 0, the task is never delivered, even if it was due already.
- *
- * Returns -EBUSY if somebody has taken the task, -ENOENT if it has ended or was never put, or a
- * network error. If the connection was lost, the library sends the cancel again. If it finds the
- * task taken or gone then, it returns -ETIMEDOUT, because the first attempt may have cancelled the
- * task.
+ * Cancels a task. If it returns 0, the task is never delivered, even if it was due already. Other
+ * results are network errors or:
+ *   -EBUSY: somebody has taken the task.
+ *   -ENOENT: the task has ended, or was never put.
+ *   -ETIMEDOUT: an attempt whose reply was lost may have cancelled the task.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered at the
- * new time and not at the old one. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
+ * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered then,
+ * and not at the old time. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
 
 /*
- * Takes the task that has been due for longest. If none is due, it waits for one for up to
- * `timeout_ns`, or without limit if that is UINT64_MAX. With timeout 0 it asks each server once; if
- * the program uses timerhub_relay_fd(), it waits for a server's answer for at most 100 ms.
- *
- * Returns 1 if it has taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is being
- * closed, or is stopped and has no task left. It returns network errors only if the timeout is 0.
- * Otherwise it keeps waiting, and connects again.
+ * Takes the task that has been due for longest, and waits up to `timeout_ns` for one; UINT64_MAX:
+ * without limit. Returns 1, 0 after the timeout, or -ESHUTDOWN if the relay is closed, or stopped
+ * and empty. Only a take with timeout 0 returns network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Ends a task that this process has taken, because its work is done. It is not delivered again; a
- * periodic task waits for its next period. Returns -ESTALE if the task was delivered again, moved
- * or put again meanwhile, -ENOENT if it has ended, or a network error.
+ * Ends a task that this process has taken; a periodic one waits for its next period. Returns
+ * -ESTALE if it was delivered again, moved or put again meanwhile, -ENOENT if it has ended, or a
+ * network error.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Gives a task back, so that it is delivered again in `delay_ns`. If the task has used up its
- * attempts, it is parked: only an operator can revive it. Returns the errors of
- * timerhub_relay_done(), or -ERANGE.
+ * Gives a task back, to be delivered again in `delay_ns`. After its last attempt it is parked
+ * instead: only an operator can revive it. Returns the errors of timerhub_relay_done(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task, because trying again would not help: it is not delivered until an operator revives
- * it. `reason` is any number, which timerhub_relay_each() shows. Returns the errors of
- * timerhub_relay_done().
+ * Parks a task that would fail again: it is not delivered until an operator revives it. `reason` is
+ * any number, which timerhub_relay_each() shows. Returns the errors of timerhub_relay_done().
  */
 TIMERHUB_API int timerhub_relay_park(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task, uint32_t reason);
@@ -308,9 +287,8 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Frees the data of a task and tells Redis nothing, so the task is delivered again after its lease.
- * Make no other call with this `task` afterwards. Returns -ENOENT if the task was answered or
- * released before.
+ * Frees the data of a task without telling Redis, so the task is delivered again after its lease.
+ * Make no other call with `task` then. Returns -ENOENT if it was answered or released before.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
@@ -346,25 +324,22 @@ struct timerhub_relay_change {
 };
 
 /*
- * Puts many tasks in a few round trips. The `op` of each change is 0 or TIMERHUB_RELAY_PUT. Each
- * put can fail alone, and its `result` says how it ended. Returns how many puts have the result 0.
- * If every change is wrong, so that nothing is sent to Redis, returns the error of the first.
+ * Puts many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_PUT. Each put can fail alone,
+ * as its `result` says. Returns how many succeeded, or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. Each change has a
- * `task`, and its `op` is 0 or TIMERHUB_RELAY_DONE. Returns how many changes succeeded, or the
- * error of the first change if nothing was sent.
+ * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. `op` is 0 or
+ * TIMERHUB_RELAY_DONE. Returns how many changes succeeded, or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Cancels many tasks in a few round trips. Each change has an `id`, and its `op` is 0 or
- * TIMERHUB_RELAY_CANCEL. Returns how many changes succeeded, or the error of the first change if
- * nothing was sent.
+ * Cancels many tasks in a few round trips. Each change has an `id`, and `op` is 0 or
+ * TIMERHUB_RELAY_CANCEL. Returns how many succeeded, or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
                                             struct timerhub_relay_change *changes, unsigned count);
@@ -372,13 +347,9 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
 /* ---- without waiting ---- */
 
 /*
- * Begins up to 1,024 changes of any kind without waiting for Redis, so that an event loop can call
- * it. The changes, and what they point at, are copied. If it returns 0, each change gets one
- * completion with `tag`, unless the relay is closed first. If a change ends a task, the task's data
- * stays valid until you have taken the completion. If it fails, no change has begun:
- *   -EAGAIN: there would be more than 1,024 changes whose completions nobody has taken.
- *   -E2BIG: `count` alone is more than 1,024.
- *   -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong.
+ * Begins up to 1,024 changes, of which it makes copies, and does not wait for Redis. Each gets one
+ * completion with `tag`. Until you take that, a task that the change ends keeps its data. After an
+ * error, such as -EAGAIN for too many changes in flight, none has begun.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,
@@ -406,9 +377,9 @@ TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
 /* ---- the queue ---- */
 
 /*
- * Pauses the queue: until timerhub_relay_resume() no process is given a task, but puts, cancels and
- * moves still work. A process keeps tasks that it has taken or read in advance. Returns 0 or a
- * network error.
+ * Pauses the queue: no process is given a task until timerhub_relay_resume(), but other calls still
+ * work. Tasks that were taken or read in advance stay with their process. Returns 0 or a network
+ * error.
  */
 TIMERHUB_API int timerhub_relay_pause(struct timerhub_relay *relay);
 
@@ -443,12 +414,9 @@ struct timerhub_relay_info {
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 
 /*
- * Calls `fn` for each task that is in the state `which`, an enum timerhub_relay_which. `fn` may
- * make any call except close.
- *
- * Redis is asked in steps, so that it is never busy for long, and tasks can change meanwhile. `fn`
- * is called for every task that stays in the state; it may be called twice for a waiting task that
- * becomes due. Returns 0, what `fn` has returned, or a network error.
+ * Calls `fn`, which may make any call except close, for each task in the state `which`. Tasks can
+ * change meanwhile, and one that becomes due may be listed twice. Returns 0, what `fn` has
+ * returned, or a network error.
  */
 TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
                                      timerhub_relay_each_fn *fn, void *context);
@@ -471,13 +439,9 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Checks a queue without changing it: which data each server at `redis` would lose in a crash,
- * whether processes serve the queue, and whether its keys agree with each other. The findings are
- * stored in *ret_report. If some of several servers do not answer, that is reported as a fault,
- * and the others are checked.
- *
- * Returns 0 even if it has found faults. Returns -ENOENT if there is no such queue, or -EINVAL if
- * an argument is wrong. If no server answers, it returns a network error, but never -ETIMEDOUT.
+ * Checks a queue without changing it: whether its servers would lose tasks in a crash, whether a
+ * process serves it, and whether its keys agree. Returns 0 even if it has found faults, and -ENOENT
+ * if there is no such queue.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -51,9 +51,8 @@ struct timerhub_store;
 #define TIMERHUB_STORE_CHANGES_MAX 1000
 
 /*
- * A flag for a put. If a task with this key is waiting or parked, it keeps its id, gets the new
- * time, data and interval, and its attempts are counted from 0 again. If a worker has the task, the
- * put returns -EEXIST.
+ * A flag for a put. A waiting or parked task with this key keeps its id, gets the new time, data
+ * and interval, and its attempts count from 0. If a worker has the task, the put returns -EEXIST.
  */
 #define TIMERHUB_STORE_REPLACE (1u << 16)
 
@@ -69,25 +68,21 @@ struct timerhub_store_config {
 };
 
 /*
- * Opens a queue of the database `path`, and stores the handle in *ret. The file and its tables are
- * created if they do not exist. `config` may be NULL for the defaults. If the process forks, open
- * the store afterwards, in the child. Besides errors of the system, such as -EACCES or -ENOSPC, it
- * can return:
+ * Opens a queue of the database `path`, and creates file and tables if they do not exist. `config`
+ * may be NULL. If the process forks, open the store afterwards, in the child.
+ * timerhub_store_open(3) lists the errors, such as:
  *   -EXDEV: the program uses another copy of SQLite than the library.
  *   -EBADMSG: the file is not a database, or is damaged.
  *   -EOPNOTSUPP: the tables are of a later version, or the file system cannot have a WAL.
  *   -EBUSY: others locked the database for longer than timeout_ns.
- *   -E2BIG: `config` has a field that is set and that this version of the library does not know.
- *   -EAGAIN: no thread can be started.
  */
 TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *path,
                                      const struct timerhub_store_config *config);
 
 /*
- * Creates the store's tables in the main database of the connection `db`. A program that manages
- * its own tables calls it where it creates them. If a transaction is open, the tables exist once
- * that transaction has committed. The journal mode is not changed. Returns the errors of
- * timerhub_store_open(), or -ECANCELED if SQLite has rolled that transaction back.
+ * Creates the store's tables in the main database of `db`. In an open transaction they exist once
+ * it commits. Returns the errors of timerhub_store_open(), or -ECANCELED if SQLite has rolled the
+ * transaction back.
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
@@ -98,16 +93,15 @@ TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
 /*
- * Closes a store. It first makes all changes that were submitted. A worker that waits in
- * timerhub_store_take() gets -ESHUTDOWN, but no other call may be running or begin. `store` may be
- * NULL. In a forked child the call does nothing.
+ * Closes a store, after all submitted changes are made. Workers in timerhub_store_take() get
+ * -ESHUTDOWN, but no other call may be running or begin. `store` may be NULL. In a forked child the
+ * call does nothing.
  */
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
 /*
- * Returns a descriptor for an event loop. It is readable when timerhub_store_take() would return
- * without waiting, and sometimes when there is no task. A take with timeout 0 that finds no task
- * makes it unreadable.
+ * Returns a descriptor that is readable when timerhub_store_take() would not wait, and sometimes
+ * without a task. A take with timeout 0 that finds no task makes it unreadable.
  */
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
@@ -136,9 +130,10 @@ struct timerhub_store_put {
 };
 
 /*
- * Puts a task, and stores its id in *ret_id, which may be NULL. If a live task has the same key,
- * the call returns -EEXIST and stores the id of that task. Returns -EMSGSIZE if the data is longer
- * than data_max, and -ERANGE if the time lies before 2001 or after 2286.
+ * Puts a task, and stores its id in *ret_id, which may be NULL. Errors are:
+ *   -EEXIST: a live task has the same key; *ret_id gets its id.
+ *   -EMSGSIZE: the data is longer than data_max.
+ *   -ERANGE: the time lies before 2001 or after 2286.
  */
 TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
                                     const struct timerhub_store_put *put, uint64_t *ret_id);
@@ -153,10 +148,11 @@ TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id
 TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const char *key);
 
 /*
- * Gives a new time to a task that waits, or that is parked (set aside until then), and counts its
- * attempts from 0 again. `flags` is 0 or TIMERHUB_ABSOLUTE. Returns -EBUSY if a worker has the
- * task, -ENOENT if the queue has no such task, and -ERANGE if the time lies before 2001 or after
- * 2286.
+ * Gives a new time to a task that waits or is parked, and counts its attempts from 0 again. `flags`
+ * is 0 or TIMERHUB_ABSOLUTE. Errors are:
+ *   -EBUSY: a worker has the task.
+ *   -ENOENT: the queue has no such task.
+ *   -ERANGE: the time lies before 2001 or after 2286.
  */
 TIMERHUB_API int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns,
                                      uint32_t flags);
@@ -186,59 +182,52 @@ struct timerhub_store_task {
 };
 
 /*
- * Takes up to `max` tasks that are due, in the order of their times. If none is due, it waits for
- * up to timeout_ns, or without limit if timeout_ns is UINT64_MAX. Returns how many tasks it has
- * taken, 0 after the timeout, or -ESHUTDOWN if the store is stopped and all that was due then is
- * taken.
+ * Takes up to `max` due tasks in the order of their times, and waits up to timeout_ns for one;
+ * UINT64_MAX: without limit. Returns how many, 0 after the timeout, or -ESHUTDOWN if the store is
+ * stopped and has no more.
  *
- * If a worker does not end a task within its lease, another take delivers the task again. A task
- * that has been delivered attempts_max times is parked instead: nobody gets it until the program
- * moves it.
+ * A task that is not ended within its lease is delivered again. After attempts_max deliveries it is
+ * parked until the program moves it.
  */
 TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
                                      struct timerhub_store_task *tasks, unsigned max,
                                      uint64_t timeout_ns);
 
 /*
- * Ends a task, because its work is done. If the task is periodic, it waits for its next period
- * instead. The call also works after the lease, unless another worker has got the task by then.
- * Returns -ESTALE if another call has changed the task or delivered it again since this delivery,
- * and -ENOENT if the task no longer exists.
- *
- * If timerhub_store_done(), timerhub_store_retry() or timerhub_store_park() returns 0, -ESTALE or
- * -ENOENT, it has freed the key and data of `task`, and set these pointers to NULL.
+ * Ends a task; a periodic one waits for its next period. Returns -ESTALE if the task was changed or
+ * delivered again, and -ENOENT if it is gone. After these and after 0, its key and data are freed.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
 
 /*
- * Gives a task back, so that it is delivered again after delay_ns. Like timerhub_store_done(), it
- * frees the task's key and data, and returns the same errors. It returns -ERANGE if the delay is
- * too long.
+ * Gives a task back, to be delivered again after delay_ns. Frees the key and data and returns the
+ * errors of timerhub_store_done(), or -ERANGE if the delay is too long.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task: nobody gets it until timerhub_store_move() gives it a new time. It keeps its key in
- * the table. `reason` is a number of the program's own, which the view timerhub_list shows. Like
- * timerhub_store_done(), the call frees the key and data of `task`, and returns the same errors.
+ * Parks a task: nobody gets it until timerhub_store_move() gives it a new time. `reason` is any
+ * number, which the view timerhub_list shows. Frees the key and data and returns the errors of
+ * timerhub_store_done().
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
 
 /*
- * Prolongs the time in which no other worker gets the task: the lease ends lease_ns from now, or
- * after the lease of the config if lease_ns is 0. The new end is stored in the task. It is not
- * written to stable storage, because after a loss of power all leases have ended anyway. Returns
- * -ESTALE and -ENOENT as timerhub_store_done() does, but frees nothing.
+ * Prolongs the lease of a task: it ends lease_ns from now (0: after the config's lease). The new
+ * end is stored in the task. Returns -ESTALE and -ENOENT as timerhub_store_done() does, but frees
+ * nothing.
+ *
+ * The new lease is not on stable storage, because a loss of power ends all leases anyway.
  */
 TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t lease_ns);
 
 /*
- * Frees the key and data of a task, and sets them to NULL. The worker still holds the task, so it
- * can still call timerhub_store_done(), for example. Releasing a task twice does no harm.
+ * Frees the key and data of a task, and sets them to NULL. The worker still has the task, and can
+ * still end it. Releasing a task twice does no harm.
  */
 TIMERHUB_API void timerhub_store_release(struct timerhub_store *store,
                                          struct timerhub_store_task *task);
@@ -275,21 +264,19 @@ struct timerhub_store_change {
 
 /*
  * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, in their order. If one of them
- * cannot be made, none is. The call then returns the error of that one and also stores it in its
- * `result`; all other results are 0.
+ * cannot be made, none is, and the call returns its error and stores that in its `result`.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Makes changes within the transaction that the program has open on its own connection `db`, so
- * that they are made if, and only if, that transaction commits. The main database of `db` must be
- * the store's file. Call it on the thread that uses `db`, after BEGIN IMMEDIATE. The call frees
- * nothing, so after COMMIT release the tasks that the changes have ended. With synchronous=NORMAL,
- * also call timerhub_store_sync() after COMMIT.
+ * Makes changes within the transaction that is open on the program's own connection `db`. They are
+ * made if, and only if, the transaction commits. Its main database must be the store's file.
+ * - Call it on the thread that uses `db`, after BEGIN IMMEDIATE.
+ * - After COMMIT, release the tasks that the changes have ended.
+ * - With synchronous=NORMAL, call timerhub_store_sync() after COMMIT.
  *
- * If it fails, only these changes are undone, and the transaction goes on. There is one exception,
- * -ECANCELED. It returns the errors of the single changes, or one of these:
+ * After an error only these changes are undone. It returns the errors of the single changes, or:
  *   -EINVAL: no transaction is open, or `db` is of another file.
  *   -EDEADLK: the transaction has only read so far.
  *   -EXDEV: `db` is of another copy of SQLite.
@@ -299,11 +286,9 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Makes changes like timerhub_store_commit(), but does not wait for them. If it returns 0, there
- * will be one completion with `tag`. The changes with their keys and data are copied. If a change
- * ends a task, keep the task's struct until timerhub_store_completions() has stored the completion,
- * because that call also frees the task's key and data. Returns -EAGAIN if 1,024 submits are in
- * flight or have a completion that nobody has taken.
+ * Copies changes and makes them like timerhub_store_commit(), but does not wait: a completion with
+ * `tag` follows. Until you have taken that, keep the struct of a task that a change ends. Returns
+ * -EAGAIN if 1,024 submits are open.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,

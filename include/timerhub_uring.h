@@ -17,9 +17,8 @@ extern "C" {
 #endif
 
 /*
- * Prepares a request that polls the queue's eventfd again and again (a multishot poll). Set the
- * request's user_data afterwards. After each completion call timerhub_dispatch() or
- * timerhub_drain(), which may find no event. If they leave events, another completion follows.
+ * Prepares a request that polls the queue's eventfd again and again (a multishot poll). Set its
+ * user_data afterwards. After each completion take the events, of which there may be none.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {
@@ -27,8 +26,8 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * Returns true if this completion is the last one of the poll. Prepare the poll again then, if the
- * program still wants it. The completion's `res` says why the poll has ended:
+ * Returns true if this completion is the last one of the poll. Prepare the poll again if you still
+ * want it. The completion's `res` says why it has ended:
  *   0 or more: the completion queue was full.
  *   -ENOMEM: memory was short.
  *   -ECANCELED: the program cancelled the poll.

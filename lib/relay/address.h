@@ -47,8 +47,7 @@ struct address {
 	 */
 	char sentinels[ADDRESS_TEXT_BYTES];
 	/*
-	 * How often the first Sentinel was moved to the end of the list. Modulo the number of
-	 * Sentinels, this is the index of the one that is first now.
+	 * How often address_rotate_sentinels() has moved the first Sentinel to the end of the list.
 	 */
 	unsigned rotations;
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
@@ -58,21 +57,22 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * The cluster nodes that the user has given, as "host:port+host:port". Each of them can
-	 * tell which node is the master for the queue's keys. The list is empty if the address is
-	 * that of a single server or of a single node.
+	 * Nodes of the cluster from the user's address, as "host:port+host:port". Any of them can
+	 * name the master of the queue's keys. Empty for a single server or node.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
 	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
-	 * The cluster node to which the last MOVED or ASK error has redirected the client. The next
-	 * connect tries that node first. next_port is empty if there was no such error. If `asking`
-	 * is true, the queue's keys are still being moved to the node, so it refuses a command
-	 * unless the command ASKING is sent before it.
+	 * The cluster node that the last MOVED or ASK error named, which the next connect tries
+	 * first. next_port is empty if there was no such error.
 	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
+	/*
+	 * True if the queue's keys are still being moved to the next node (next_asking) or to this
+	 * one (asking). Such a node refuses commands without an ASKING before them.
+	 */
 	bool next_asking, asking;
 	/*
 	 * The number of the Sentinel configuration that named host and port. If two Sentinels
@@ -89,9 +89,8 @@ struct address {
 };
 
 /*
- * Reads the first address of a list with commas, and moves *text behind it and its comma, or sets
- * it to NULL after the last address. If *text is NULL, the result is redis://127.0.0.1. Returns 0
- * or -EINVAL.
+ * Reads the first address of a list with commas, or redis://127.0.0.1 if *text is NULL. Moves *text
+ * to the next address, or sets it to NULL. Returns 0 or -EINVAL.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -102,27 +101,26 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Reads the host and port of the first Sentinel in a list like "host:port+host:port", and moves
- * *text to the next one, or sets *text to NULL if there is none. Returns 0 or -EINVAL.
+ * Reads the host and port of the first Sentinel in a list like "host:port+host:port". Moves *text
+ * to the next one, or sets it to NULL. Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
 /*
- * Stores in *ret_sentinel the host and port of the first Sentinel (a monitor that knows the master)
- * in the list of `address`, and the TLS options of `address`.
+ * Stores the host and port of the first Sentinel of `address` in *ret_sentinel, with the TLS
+ * options of `address`.
  */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
 /*
- * Reads the first cluster node of a list like "host:port+host:port", and moves *text behind it, or
- * sets it to NULL after the last one. The node gets user, password and TLS options of `address`.
+ * Reads the first node of a list like "host:port+host:port", and gives it the login and TLS options
+ * of `address`. Moves *text to the next one, or sets it to NULL.
  */
 int address_read_node(struct address *ret_node, const char **text, const struct address *address);
 
 /*
- * If `text` is an error reply MOVED or ASK, stores in `address` the host and port to which it
- * redirects the client. Ignores any other text. If the error names only a port, the host is that of
- * `from`, the server that sent the error.
+ * If `text` is an error MOVED or ASK, stores its host and port in `address`. If the error names no
+ * host, it means that of `from`, its sender.
  */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
@@ -135,8 +133,8 @@ bool address_take_redirect(struct address *address, struct address *server);
 unsigned address_count_sentinels(const struct address *address);
 
 /*
- * Moves the first Sentinel (a monitor that knows the master) to the end of the list of `address`,
- * so that the next Sentinel is asked for the master.
+ * Moves the first Sentinel (a monitor that knows the master) to the end of the list, so that the
+ * next one is asked.
  */
 void address_rotate_sentinels(struct address *address);
 

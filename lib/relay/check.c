@@ -17,8 +17,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * How late the promised poll of the queue may be before the relays count as dead. One that works is
- * late by the grace (100 ms) at most.
+ * How late the promised poll of the queue may be before the relays count as dead. A working relay
+ * is late by 100 ms (the grace) at most.
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 
@@ -149,9 +149,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Asks Redis whether any process has subscribed to the queue's channel for wake-up messages. If
- * none has, tasks become late, and *ret_unheard is true. It is false if a process has subscribed,
- * or if the user has no right to ask.
+ * Sets *ret_unheard if nobody has subscribed to the queue's channel for wake-up messages, because
+ * tasks are late then. It is false if the user may not ask.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
@@ -305,9 +304,8 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 }
 
 /*
- * Merges the report of one server into that of the whole queue. The members `keeps`, `replicas` and
- * `replicas_min` get the lowest value of all servers, because a queue is only as durable as its
- * least durable server.
+ * Merges the report of one server into that of the queue. `keeps` and the numbers of replicas get
+ * the lowest value, because a queue is as durable as its weakest server.
  */
 static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {

@@ -22,8 +22,8 @@ void cluster_map_ask(struct wire *wire)
 }
 
 /*
- * Returns the host of a node. If the server sends no host for the node, or a "?" because the node's
- * name is not known, the host is that of the node that was asked.
+ * Returns the host of a node. If the reply has none, or a "?" because the node's name is not known,
+ * that is the host of the node that was asked.
  */
 static const char *host_of(const struct reply *node, const struct address *asked)
 {
@@ -62,8 +62,8 @@ static bool is_listed(const char *nodes, const char *name)
 }
 
 /*
- * Adds a node to the list, unless it has no port for this kind of connection. A node without a port
- * could not be read back from the list.
+ * Adds a node to the list if it has a port for this kind of connection, because a node without a
+ * port could not be read back from the list.
  */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])

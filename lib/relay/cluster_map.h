@@ -11,9 +11,8 @@
 void cluster_map_ask(struct wire *wire);
 
 /*
- * Stores host and port of the master of the slot `server->slot` in `server`. A node that does not
- * know its own address leaves out the host, which is then that of `asked`, the node that has
- * replied. Returns 0, -EROFS if no node serves the slot, or -EPROTO.
+ * Stores host and port of the master of `server->slot` in `server`. `asked` is the node that has
+ * replied. Returns 0, -EROFS if there is no master, or -EPROTO.
  */
 int cluster_map_find(const struct reply *reply, const struct address *asked,
                      struct address *server);

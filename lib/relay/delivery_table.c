@@ -75,28 +75,25 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns the earliest local time at which the lease of a stream entry can have begun. If Redis
- * added the entry after the read was sent, the lease can have begun when the entry was added, and
- * the entry's id contains that time. If the entry is older, the result is when the read was sent.
- * The result is also when the read was sent if the time in the id lies in the future, because then
- * Redis's clock was changed.
+ * Returns the earliest local time at which the lease of a stream entry can have begun: when Redis
+ * added the entry, but not before the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
+	/* An entry's id begins with the time in ms at which Redis added the entry. */
 	uint64_t added_us = strtoull(entry, NULL, 10) * US_PER_MS;
 	int64_t since_ns = (int64_t)((added_us - arrival->anchor_us) * NS_PER_US);
 	int64_t drift_ns = (since_ns < 0 ? -since_ns : since_ns) / DRIFT;
 	uint64_t added_ns = arrival->anchor_ns + (uint64_t)(since_ns - drift_ns);
 
+	/* If the time in the id lies in the future, Redis's clock was changed. */
 	return added_ns > arrival->sent_ns && added_ns <= arrival->now_ns ? added_ns
 	                                                                  : arrival->sent_ns;
 }
 
 /*
  * Reads a periodic task's field `every`, and adds to one->periods how many periods have passed on
- * Redis's clock. The field has the interval in microseconds. A period begins when the task is due.
- * After a retry the task is due later, so the field then also has an @ and the time at which the
- * period began.
+ * Redis's clock.
  */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {
@@ -105,6 +102,7 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 	char *end;
 
 	one->interval_us = strtoull(every, &end, 10);
+	/* A retry has moved due_us, so the field also says when the period began. */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
 	if (one->interval_us > 0 && now_us > base_us)
@@ -222,6 +220,7 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 {
 	struct delivery **at;
 
+	/* Begin with the last one, because each goes to the head of the list. */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;
 

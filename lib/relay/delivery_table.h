@@ -26,9 +26,8 @@ struct delivery {
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
 	uint32_t shard;    /* index of the server that sent the delivery */
 	/*
-	 * True while the thread that takes this delivery asks Redis whether its lease still holds,
-	 * that is, whether no other worker may get the task. The thread has released the relay's
-	 * lock, so deliveries_drop() must not free the delivery.
+	 * True while the taker asks Redis, without the relay's lock, whether this delivery's lease
+	 * still holds. deliveries_drop() must not free the delivery then.
 	 */
 	bool confirming;
 	uint64_t due_us;
@@ -50,23 +49,22 @@ struct deliveries {
 	struct delivery *last;
 	uint32_t prefetched;
 	/*
-	 * Deliveries that could not be handed out, because Redis did not answer whether their lease
-	 * still holds. They are offered again when it can be asked once more.
+	 * Deliveries that could not be handed out, because Redis did not say whether their lease
+	 * still holds. They are offered again when Redis can be asked.
 	 */
 	struct delivery *aside;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
 /*
- * Says when a reply with deliveries was asked for and when it was read. Times of Redis's clock are
- * converted to the local clock by an anchor: one moment of which the times on both clocks are
- * known.
+ * The times of a reply with deliveries. The anchor is one moment whose time is known on both
+ * clocks; it converts Redis's times to local ones.
  */
 struct arrival {
-	uint64_t sent_ns;
-	uint64_t now_ns;
-	uint64_t anchor_ns;
-	uint64_t anchor_us; /* on Redis's clock */
+	uint64_t sent_ns;   /* when the reply was asked for */
+	uint64_t now_ns;    /* when the reply was read */
+	uint64_t anchor_ns; /* the anchor on the local clock */
+	uint64_t anchor_us; /* the anchor on Redis's clock */
 	/*
 	 * If a delivery is older than this when it is taken, Redis is asked first whether its lease
 	 * still holds.
@@ -75,9 +73,8 @@ struct arrival {
 };
 
 /*
- * Adds the deliveries in a reply to XREADGROUP to the table. Those that it already has, and entries
- * that other programs have written, are left out. Returns how many it has added. After -ENOMEM the
- * rest comes again when the leases are over.
+ * Adds the deliveries in a reply to XREADGROUP, except known ones and entries of other programs.
+ * Returns how many it has added. After -ENOMEM the rest comes again when its leases end.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
@@ -95,10 +92,8 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Moves deliveries of server `shard` that deliveries_set_aside() has put aside to the head of the
- * list from which callers take. Begins with the delivery that was put aside last, and stops at one
- * whose `until_ns` has not come. Returns that `until_ns`, or UINT64_MAX if no delivery of the
- * server is put aside any more.
+ * Lets callers take deliveries of server `shard` again that were set aside: the last one first, up
+ * to one whose `until_ns` has not come. Returns that `until_ns`, or UINT64_MAX.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
@@ -109,8 +104,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
- * Frees a delivery that a caller has taken, and its data. Returns false if there is none with this
- * stream entry and task id, or while the taker is asking Redis whether the lease still holds.
+ * Frees a delivery that a caller has taken. Returns false if none has this entry and task id, or if
+ * its taker is asking Redis about the lease.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

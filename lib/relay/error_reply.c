@@ -54,8 +54,8 @@ static const struct {
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * The server cannot do what the relay needs: it has no cluster support, is older than Redis
-	 * 7.0, or refuses a call because the keys lie in several hash slots of the cluster.
+	 * The server has no cluster support, is older than Redis 7.0, or finds the keys in several
+	 * of its hash slots.
 	 */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

@@ -28,9 +28,8 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * Notes words that say more than the errno of this thread's last error, for example which right is
- * missing, or why a certificate was refused. error_reply_words() returns them, or "" if there are
- * none for `error`.
+ * Notes words that say more than the errno of this thread's last error, such as which right is
+ * missing. error_reply_words() returns them, or "" if `error` has none.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);

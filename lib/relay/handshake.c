@@ -100,8 +100,8 @@ static int check_mode(const struct reply *reply, bool cluster)
 }
 
 /*
- * Asks the server by HELLO for its version, and whether it is a master and in a cluster. If the
- * user has no right to HELLO, nothing is checked.
+ * Asks the server by HELLO for its version, role and mode. Returns -EROFS for a replica, and
+ * -EOPNOTSUPP for a wrong version or mode. Without a right to HELLO, nothing is checked.
  */
 static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
@@ -126,9 +126,8 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 }
 
 /*
- * After a failed attempt to connect, selects the host's next IP address. Returns true if the caller
- * should try that address at once, because the connection was refused without delay. If the server
- * was silent, returns false, because a second silent address would cost another timeout.
+ * After a failed connect, selects the host's next IP address. Returns whether to try it at once,
+ * which pays only after a quick refusal: a silent address costs a timeout.
  */
 static bool try_next(struct address *address, const struct wire *wire, int result)
 {
@@ -225,11 +224,8 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 }
 
 /*
- * Asks one Sentinel after the other for the master, and connects to that master. A Sentinel whose
- * configuration is older than one already seen is not believed, because it may be cut off together
- * with an old master. If a master refuses the user, or has an unsupported version or mode (single
- * server or cluster), this error is returned at once. Otherwise, if no Sentinel leads to a
- * connection, the error of the last attempt is returned.
+ * Connects to the master that a Sentinel names, and asks the next Sentinel if that fails. Returns
+ * the error of the last attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -246,6 +242,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		if (result < 0)
 			return result;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
+		/* A Sentinel with an older epoch may be cut off together with an old master. */
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
@@ -259,6 +256,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
+		/* Other Sentinels would name the same master, which has refused this program. */
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
@@ -312,11 +310,8 @@ static bool is_same_server(const struct address *a, const struct address *b)
 }
 
 /*
- * Asks one node of the list after the other which node is the master of the queue's slot, and
- * connects to that master. If the connect fails, the next node is asked, but the same master is not
- * tried twice in a row. If a master refuses the user, or has an unsupported version or mode, this
- * error is returned at once. If all nodes fail, the error of the last connect is returned. If there
- * was no connect, the error of the last node is returned.
+ * Connects to the master that a cluster node names, and asks the next node if that fails. Returns
+ * the error of the last connect, or else of the last node.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, uint64_t timeout_ns)
@@ -342,8 +337,10 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 			continue;
 		address_set_login(server, address); /* a file may have had a new one */
 		result = why;
+		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
+		/* Other nodes would name the same master, which has refused this program. */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
@@ -455,11 +452,8 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Each function gets a plain name (timerhub_put) and a name with the version
-	 * (timerhub4_put). Load the plain names first. A client that finds timerhub4_put loads
-	 * nothing, so if this client died after loading only timerhub4_put, timerhub_put would stay
-	 * missing. If the plain names are of version 3, replace them only if `replaces` is set,
-	 * because clients of version 3 call the plain names and refuse any other version.
+	 * Load the plain names first. A client that finds timerhub4_put loads nothing, so if this
+	 * client died in between, timerhub_put would stay missing.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -17,22 +17,25 @@ struct handshake {
 };
 
 /*
- * Connects to the server of an address. If the address lists Sentinels or nodes of a cluster, it
- * asks them for the master and connects to that. Stores the address of the connected server in
- * *ret_server, unless that is NULL. Returns 0, a network error, -EROFS if the server is a replica
- * or no master is known, -EOPNOTSUPP if it is older than 7.0 or not of the kind that the address
- * says, or the errno of an error reply.
+ * Connects to the server of an address, or to the master that its Sentinels or cluster nodes name.
+ * Returns -EROFS if there is no master. `ret_server` may be NULL.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);
 
-/*
- * Asks a Sentinel for the master by two commands. handshake_read_master() reads the first reply,
- * and handshake_read_epoch() the second: the epoch of the Sentinel's configuration, or 0 if it does
- * not tell. If two Sentinels disagree, the higher epoch is right.
- */
+/* Asks a Sentinel for the master, by two commands that have a reply each. */
 void handshake_ask_master(struct wire *wire, const struct address *address);
+
+/*
+ * Reads a Sentinel's first reply, which names the master. Returns 0, -EROFS if the Sentinel knows
+ * no such master, or -EPROTO.
+ */
 int handshake_read_master(const struct reply *reply, struct address *server);
+
+/*
+ * Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if it tells none.
+ * If Sentinels disagree, the highest epoch is right.
+ */
 uint64_t handshake_read_epoch(const struct reply *reply);
 
 /*
@@ -42,18 +45,14 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions of this version, each under two names, if the server lacks them. This
- * library calls timerhub4_put, the name with the version; programs in other languages call the
- * plain name, timerhub_put. Plain names of an older version are replaced; its clients still find
- * the names with its version. Plain names of version 3 are replaced only if `replaces` is true,
- * because clients of version 3 call no other names.
+ * Loads the Redis functions if they are missing: as timerhub4_put, and for other languages as
+ * timerhub_put. Plain names of version 3, which its clients need, are replaced only if `replaces`.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Makes the server refuse changes of client `holder` whose epoch is lower than `epoch`, until
- * `until_us` on Redis's clock. A client raises its epoch when it loses a connection with unanswered
- * changes. So these changes do nothing if they still arrive.
+ * Makes the server refuse changes of client `holder` with an epoch below `epoch`, until `until_us`
+ * on Redis's clock. Such changes can still arrive from a lost connection.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);

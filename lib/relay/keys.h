@@ -26,10 +26,8 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
- * Begins a command FCALL, which calls a function of timerhub.lua. The function's name on the server
- * contains the version of timerhub.lua: "put", for example, becomes timerhub4_put. `parts` lists
- * the queue's keys without their prefix, such as "due task state". The caller then adds `arguments`
- * arguments.
+ * Begins a call of a function of timerhub.lua: "put" becomes FCALL timerhub4_put. `parts` lists the
+ * keys without prefix, as "due task state". The caller then adds `arguments` arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

@@ -33,8 +33,8 @@ void link_close(struct link *link)
 	struct wire *wire = link->wire;
 
 	/*
-	 * Forget the wire first: a child that is forked while it is being closed must not close it
-	 * a second time.
+	 * Forget the wire first, because a child that is forked during the close must not close the
+	 * wire again.
 	 */
 	link_set(link, NULL);
 	wire_close(wire);

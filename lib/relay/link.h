@@ -25,8 +25,8 @@ struct link {
 };
 
 /*
- * Returns how long to wait for one reply in a handshake: 1 s plus four round trips, and longer
- * after each failure. The limit is a quarter of `timeout_ns`, or 1 s if that quarter is shorter.
+ * Returns how long to wait for a reply in a handshake: at least 1 s, more after failures and on a
+ * slow network, but then at most a quarter of `timeout_ns`.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 
@@ -44,9 +44,8 @@ void link_close(struct link *link); /* Closes the connection of the link, if the
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
- * Sets the time of the next attempt to connect. The wait doubles with each failure, from 10 ms up
- * to 5 s, but only up to 400 ms after -ECONNREFUSED, because such an attempt costs little, and
- * after -EROFS, because a failover ends soon.
+ * Sets the time of the next attempt to connect. The wait doubles with each failure, up to 5 s. It
+ * stays below 400 ms after -ECONNREFUSED, which is cheap, and -EROFS, which ends soon.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

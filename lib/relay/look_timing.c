@@ -70,9 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * While this poll was in flight, a wake-up message may have announced a new task and asked
-	 * for another poll at bell_ns. Use the earlier of the two times, because Redis may have run
-	 * this poll before the task was added.
+	 * A message during this poll may have asked for another one at bell_ns. Keep the earlier
+	 * time, because Redis may have run this poll before the message's task was added.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -85,11 +84,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A message asks for a poll at due_us. It usually goes to the first two relays (processes
-	 * that serve the queue). The second relay adds a failover delay, so that it polls only if
-	 * the first does not. If neither gets the message, or if a poll is overdue, all relays get
-	 * the message (is_common). Because failover delays would then make tasks late, each relay
-	 * adds only its rank in ms, so that they do not all poll at once.
+	 * If all relays get the message, each adds its rank in ms, so that they do not poll at
+	 * once. Usually two get it, and the second waits for the first.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

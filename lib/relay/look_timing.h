@@ -34,13 +34,13 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest time for which wake-up messages have asked for a poll since the last poll
-	 * was sent, on this machine's clock; LOOK_TIMING_NEVER if no message has come.
+	 * The earliest time, by the local clock, for which messages since the last poll have asked;
+	 * LOOK_TIMING_NEVER if none has come.
 	 */
 	uint64_t bell_ns;
 	/*
-	 * The rank of this process among all that serve the queue. The process of rank 0 polls
-	 * first. Each reply to a poll tells the rank, and so do wake-up messages.
+	 * The rank of this process among all that serve the queue; the one of rank 0 polls first.
+	 * Replies to polls and wake-up messages tell it.
 	 */
 	uint64_t rank;
 };
@@ -54,14 +54,17 @@ struct look_timing_answer {
 };
 
 /*
- * A wake-up message, which asks for an earlier poll, for example because a task was put. Its text
- * is "DUE" or "DUE RANK": the time at which Redis must be polled, and the rank of the process that
- * gets the message (rank 0 polls first).
+ * A wake-up message asks for an earlier poll, for example because a task was put. Its text is "DUE"
+ * or "DUE RANK".
  */
 struct look_timing_bell {
-	uint64_t due_us;
-	bool is_common; /* it came on the channel of all relays, and has no rank */
-	uint64_t rank;  /* rank of the relay that it wakes */
+	uint64_t due_us; /* when to poll, on Redis's clock */
+	/*
+	 * True if the message went to all relays and has no rank, because no relay has received a
+	 * message of its own, or because a poll was overdue.
+	 */
+	bool is_common;
+	uint64_t rank; /* rank of the relay that the message wakes */
 };
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us);
@@ -83,8 +86,8 @@ void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
- * Returns how long after the first process (rank 0) a process of this rank polls the queue. The
- * delay is grace_us for rank 1, and doubles with each further rank, up to about 15 s.
+ * Returns how long after the process of rank 0 one of this rank polls: grace_us for rank 1, twice
+ * as long for each further rank, up to about 15 s.
  */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 

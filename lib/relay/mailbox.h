@@ -38,18 +38,14 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begins a pass of the shard's thread over its work; until mailbox_end(), nobody needs to wake it.
- * Finishes queued requests whose timeout has ended, with `why`, the reason why nothing can be sent.
- * If that is -EOPNOTSUPP, it finishes all, because waiting does not help. Returns the earliest
- * deadline of those that are left.
+ * Begins a pass of the thread over its work. Finishes requests whose timeout has ended, with `why`,
+ * the connection's error. If that is -EOPNOTSUPP, it finishes all. Returns the next deadline.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Takes the queued requests that must be sent now. While a command that adds tasks (puts) is in
- * flight, new puts stay queued for up to the relay's hold_ns. They then share one command, which
- * costs the server less than half the time for each put. `put_sent_ns` is when the command in
- * flight was sent, or 0 if there is none. Returns when to call this function again.
+ * Takes the queued requests to send now. While a put that was sent at put_sent_ns (0: none) is in
+ * flight, new puts stay queued, to share one cheaper command. Returns when to call again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

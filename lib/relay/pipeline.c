@@ -23,9 +23,8 @@
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many deliveries Redis is asked for at a time after some were lost with a connection. If the
- * reply is lost too, the number is divided by RECOVER_LESS, because the reply may have been too
- * large for the network.
+ * How many lost deliveries Redis is asked for at a time. If the reply is lost too, RECOVER_LESS
+ * divides the number, because the network may not carry so large a reply.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
@@ -96,15 +95,14 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
 		/*
-		 * The timeout is too long for this server, so the first connect fails. If the
-		 * server's setting past_us is made shorter later, an open relay goes on, and cut_ns
-		 * shortens the deadlines of its changes.
+		 * The timeout is too long for this server. Only the first connect fails: if the
+		 * server's past_us is made shorter later, an open relay shortens its deadlines by
+		 * cut_ns.
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may still arrive. They carry a lower epoch,
-	 * because the loss has raised client->epoch. So make this server refuse lower epochs until
-	 * fence_us. By then the deadlines of those changes have passed.
+	 * Changes that were sent on a lost connection may still arrive, with their lower epoch.
+	 * Make this server refuse them until fence_us; by then their own deadlines have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -214,9 +212,8 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * Some changes on the lost connection had no reply, and may still arrive. Raise the epoch
-	 * (a number in each change), so that the next handshake makes the server refuse changes
-	 * with a lower epoch.
+	 * Changes without a reply may still arrive. Raise the epoch, a number in each change, so
+	 * that the next handshake makes the server refuse lower ones.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -251,9 +248,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether replicas must confirm a result before the caller gets it. They must confirm a
- * success, because a failover could undo the change. They must also confirm -EEXIST, -EALREADY and
- * -ENOENT, because these may be due to an earlier change that is not confirmed.
+ * Returns whether replicas must confirm a result before the caller gets it: a success, or an error
+ * such as -EEXIST, which may come from an earlier change that is not confirmed.
  */
 static bool is_result_of_fact(int result)
 {
@@ -350,10 +346,8 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 }
 
 /*
- * Sends Redis's command TIME before the requests if the server has sent nothing for IDLE_NS,
- * because a firewall may have forgotten the connection. Without TIME, the requests would then wait
- * until their timeouts end. If TIME is not answered within link_step_ns(), the connection is closed
- * and the requests are sent on a new one.
+ * Sends TIME before the requests if the connection was silent for IDLE_NS. A firewall may have
+ * forgotten the connection, and TIME shows that long before the callers' timeouts end.
  */
 static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
                          uint64_t now_ns)
@@ -366,9 +360,8 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Writes the queued requests into the connection's buffer. shard_flush() sends the buffer when the
- * thread has gone through all its connections. If the thread has to open another connection first,
- * the requests wait until that is done.
+ * Fills the connection's buffer, which shard_flush() sends when the thread is through all its
+ * connections. If the thread must open one first, the requests wait for that.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -376,9 +369,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * The server refuses requests for now, for example because it has become a replica. So send
-	 * it nothing more. When the requests that were sent already are answered, the connection is
-	 * closed, and further requests are sent on a new one, perhaps to another server.
+	 * Send nothing more to a server that refuses requests for now. After its last reply the
+	 * connection is closed, and the requests go out on the next one.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;
@@ -478,9 +470,8 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	/*
-	 * A newer version of this library has changed the layout of the queue's keys. Close this
-	 * connection, because this version cannot use the queue any more. The next handshake is
-	 * refused.
+	 * A newer version of this library has changed the queue's keys, so this version cannot use
+	 * the queue any more. Close the connection; the next handshake is refused.
 	 */
 	if (request->result == -EOPNOTSUPP)
 		pipeline->later = request->result;
@@ -532,9 +523,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * Several puts can share one command and one reply; `joins` is true for all but the first
-	 * of them. `request` is not one with `joins`, because the loop below takes those requests
-	 * off the list together with the first.
+	 * `request` is not a put that shares another put's command (`joins`), because the loop
+	 * below takes those off the list together with the first.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -26,9 +26,8 @@ struct pipeline {
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * The negative errno with which the server refuses requests for now, for example because it
-	 * is loading its data. 0 if the server accepts requests. Unless it is 0, nothing more is
-	 * sent on this connection.
+	 * The negative errno with which the server refuses requests for now, for example while it
+	 * loads its data, or 0. While it is set, nothing is sent.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -38,9 +37,8 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if Redis may have delivered tasks to this consumer that have not arrived, for
-	 * example on a lost connection. Redis is asked for them once more (by XREADGROUP with an
-	 * id) before new deliveries are read.
+	 * True if deliveries may have been lost with a connection. Redis is asked for them, by
+	 * XREADGROUP with an id, before new ones are read.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
@@ -76,10 +74,8 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. If the list of servers is wrong (the
- * queue has another number of servers, or this server at another index), the error is -EEXIST until
- * a first connection has succeeded. Later it is -EROFS, because a put's caller would take -EEXIST
- * to mean that his task exists already.
+ * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
+ * for the open and -EROFS later, because a put's -EEXIST means that its task exists.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
@@ -95,16 +91,14 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Finishes requests whose timeout has ended while they waited for replicas or for a new connection.
- * Returns an error if a reply is overdue, and then the caller must call pipeline_lose(). Otherwise
- * stores in *ret_next_ns when to call it again.
+ * Finishes requests whose timeout has ended. Returns an error if a reply is overdue, and then the
+ * caller must call pipeline_lose(). *ret_next_ns gets the time of the next call.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether Redis must still be asked for deliveries that were lost with a connection. Until
- * Redis has listed them, no new deliveries may be read, because the list and the new read could
- * bring the same entry.
+ * Returns whether Redis must still list deliveries that were lost with a connection. Until then,
+ * read no new ones, because the same entry could arrive twice.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 

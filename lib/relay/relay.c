@@ -31,7 +31,8 @@
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
 /*
- * How often a close wakes the threads that wait in take, since one may begin to wait just after it.
+ * How often a close wakes the threads that wait in take, because a thread may begin to wait just
+ * after a wake-up.
  */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long threads in timerhub_relay_take() still wait for a server after a stop or close. */
@@ -41,8 +42,8 @@
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
- * How long a new put waits for the reply to an earlier one, so that several can share a command. It
- * is more than a round trip within a machine, and much less than one between two machines.
+ * How long a new put waits for the reply to an earlier one, to share a command with others. It is
+ * more than a round trip within a machine, and much less than between two.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -154,10 +155,8 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns whether timerhub_relay_open(), which has waited for `passed_ns`, can return now, and
- * stores its result. One connected server is enough, because otherwise nobody could open a queue
- * while one of its servers is down. But wait a little for the other servers, because one of them
- * may report that the list of servers is wrong. Called with the relay's lock held.
+ * Returns whether timerhub_relay_open() can return after `passed_ns`, and stores its result. One
+ * connected server is enough, because another may be down. Called with the relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -178,6 +177,7 @@ static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int 
 	}
 	*ret_result = connected ? 0 : error;
 	if (connected)
+		/* Another server may report that the list of servers is wrong. */
 		return !untried || passed_ns >= OTHERS_NS;
 	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
 }

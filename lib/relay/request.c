@@ -21,14 +21,13 @@
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
 /*
- * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is as
- * much later.
+ * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is
+ * delayed by this much.
  */
 #define WAIT_MS 20u
 /*
- * If a delivery is older than this time plus two round trips, Redis is asked whether its lease
- * still holds before it is handed out. This is so even if the lease is much longer, because the
- * lease may have been made shorter since the connect.
+ * A delivery younger than this and two round trips is handed out without asking Redis about its
+ * lease. The time is short, because the lease may have been shortened since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -83,10 +82,8 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now, because its timeout has ended. A request ends before its
- * timeout if `why` is -EEXIST: the list of servers does not fit the queue, so waiting does not
- * help. But a request that the server may have carried out already (in_doubt) waits for its timeout
- * even then.
+ * Returns whether to finish a request now. -EEXIST, a wrong list of servers, ends it before its
+ * timeout, but not if the server may have carried it out (in_doubt).
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -124,9 +121,8 @@ struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
-	 * The first arguments of the function. Each letter stands for a member of struct request: i
-	 * for id, w for when, f for flags, e for delivery, r for reason and c for count.
-	 * request_encode() adds the other arguments.
+	 * The function's first arguments, as letters for members of struct request: id, when,
+	 * flags, delivery (e), reason and count.
 	 */
 	const char *words;
 	enum effect effect;
@@ -279,9 +275,8 @@ static void encode_word(const struct request *request, char word, struct bytes *
 }
 
 /*
- * Encodes a request as the call of a Redis function, with the arguments of that kind of request. A
- * change also carries its deadline, and the client's name and epoch, by which Redis refuses a
- * change that arrives too late.
+ * Encodes a request as a call of its Redis function. A change also carries its deadline, the
+ * client's name and its epoch, so that Redis can refuse it if it is late.
  */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
@@ -369,6 +364,7 @@ int request_result(const struct request *request, int result)
 		return result;
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
+	/* Nobody else puts an id that this library has made, so the first sending succeeded. */
 	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
 
@@ -436,9 +432,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * Several puts that share a command get one reply. If the reply begins with an error, all
-	 * of them have failed with it. Otherwise it begins with 0 and Redis's time, and then has
-	 * two numbers for each put: its result and its due time.
+	 * Puts that share a command get one reply: an error for all, or 0, Redis's time, and then
+	 * two numbers for each put, its result and its due time.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -450,11 +445,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request because the deadline had passed on Redis's clock.
-		 * Convert the deadline again, with Redis's time in this reply. If the deadline is
-		 * now in the future, the last anchor's reply was slower, or Redis's clock was
-		 * changed. Then return false, so that the request is sent again with the new
-		 * deadline.
+		 * Redis has refused the request as late. Convert its deadline by the time in this
+		 * reply, which may be more exact. If it lies ahead then, the request is sent again.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -45,8 +45,8 @@ struct request {
 	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that tell the Redis function how to do a put or move. A REQUEST_EACH, which lists
-	 * the tasks of one state, has the name of the state here: "waiting", "taken" or "parked".
+	 * Letters that tell the Redis function how to put or move. A REQUEST_EACH has the state
+	 * here whose tasks it lists: "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -55,9 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The id of a stream entry. In a request about a taken task (done, retry, park or touch),
-	 * it is the entry that delivered the task. In a REQUEST_RECOVER, which lists entries, it is
-	 * the entry after which the list begins.
+	 * The id of a stream entry: the one that delivered the task, or in a REQUEST_RECOVER the
+	 * one after which the list begins.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -78,8 +77,8 @@ struct request {
 	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * If this pointer is not NULL, the function is called when the request is finished, and no
-	 * caller is woken. Any thread may call it, perhaps with the relay's lock held.
+	 * Called when the request is finished, in place of waking a caller, or NULL. Any thread may
+	 * call it, perhaps with the relay's lock held.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
@@ -89,9 +88,8 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * Called when a caller's request has succeeded, to read data from the reply for which
-	 * struct request has no member, such as a list of tasks. It is NULL if there is no such
-	 * data.
+	 * Reads data for which struct request has no member, such as a list of tasks, from the
+	 * reply to a request that has succeeded. It may be NULL.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -103,8 +101,8 @@ struct requests {
 };
 
 /*
- * The state of the requests that ask one server for a task that is ready now. The server answers
- * them at once, even if it has no task. Protected by the relay's lock.
+ * The state of reads that ask one server for a ready task, and that it answers at once even if it
+ * has none. Protected by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -119,9 +117,8 @@ struct reads {
 };
 
 /*
- * What this process knows as a client of one server. After the open, only the thread that sends the
- * requests for that server writes this struct. The exception is `reads`, which callers of
- * timerhub_relay_take() write too.
+ * What this process knows as a client of one server. After the open, only the server's thread
+ * writes it, except for `reads`, which timerhub_relay_take() writes too.
  */
 struct client {
 	struct shared *shared;
@@ -130,18 +127,19 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * A number that grows by 1 when a connection is lost with unanswered changes. Each change
-	 * carries the number. After such a loss the network may still deliver old changes, so the
-	 * server is told to refuse changes with lower numbers until fence_us, a time on Redis's
-	 * clock. After fence_us it refuses the old changes because their own deadlines have passed.
+	 * A number in each change. It grows when a connection with unanswered changes is lost, so
+	 * that the server can refuse those changes if they still arrive.
 	 */
 	uint64_t epoch;
+	/*
+	 * The time on Redis's clock until which servers refuse lower epochs. By then the deadlines
+	 * of the changes that they refuse have passed.
+	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * By how much a change's deadline on the server is earlier than the end of the caller's
-	 * timeout, or 0. The server remembers a task's id for past_us, and a put that is repeated
-	 * later could add its task twice. So a timeout longer than past_us is cut to past_us.
+	 * By how much the deadlines of changes are shortened, or 0. The server forgets a task's id
+	 * after past_us, so a put that is repeated later could add its task twice.
 	 */
 	uint64_t cut_ns;
 	/*
@@ -163,8 +161,8 @@ struct client {
 };
 
 /*
- * Returns what is needed to compute the age of each delivery in a reply. The reply was asked for at
- * sent_ns and read at now_ns. Called with the relay's lock held, which protects lease_ns.
+ * Returns the times from which the age of each delivery in a reply is computed. The reply was asked
+ * for at sent_ns and read at now_ns. Called with the relay's lock held.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
@@ -178,23 +176,20 @@ void request_finish(struct request *request);
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Sets the deadline of every REQUEST_READ in the list to `by_ns`, if the deadline is later than
- * `by_ns`, so that no thread in timerhub_relay_take() waits longer for the answer.
+ * Shortens the deadline of each REQUEST_READ in the list to `by_ns`, so that the threads in
+ * timerhub_relay_take() return.
  */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes each request whose timeout has ended. Its result is `why`, the error that keeps requests
- * from being sent, or -ETIMEDOUT if `why` is 0. If `why` is -EEXIST, requests are finished at once,
- * because the list of servers is wrong and waiting does not help. A request that the server may
- * have carried out (in_doubt) always waits for its timeout, and its result is -ETIMEDOUT.
+ * Finishes requests whose timeout has ended, with the error `why`. The result is -ETIMEDOUT if
+ * `why` is 0 or the request is in_doubt. If `why` is -EEXIST, requests not in_doubt end at once.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /*
- * Returns whether a request changes a task or a lease. Redis must refuse such a request if it
- * arrives late. So it carries its deadline, and the client's name and epoch, a number that grows
- * when a connection is lost.
+ * Returns whether a request changes a task or a lease. Such a request carries its deadline, the
+ * client's name and its epoch, because Redis must refuse it if it is late.
  */
 bool request_is_change(const struct request *request);
 
@@ -221,17 +216,14 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the result for the caller, given the code in the reply. If the request was sent twice, a
- * refusal may mean that the first sending has succeeded, so the result is -ETIMEDOUT. If the
- * library made the id of a put, nobody else puts that id. So if the server knows the id already,
- * the first sending has succeeded, and the result is 0.
+ * Returns the result for the caller. If a request was sent twice, a refusal may mean that the first
+ * sending has succeeded, so the result is -ETIMEDOUT.
  */
 int request_result(const struct request *request, int result);
 
 /*
- * Reads the reply to a request and sets its result. If several puts share the reply, `index` is the
- * put's number, from 1; otherwise it is 0. Returns false if the request must be sent again. Called
- * with the relay's lock held.
+ * Reads the reply to a request, with the relay's lock held. Returns false if the request must be
+ * sent again. `index` is from 1 for puts that share a reply, else 0.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -85,9 +85,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	int result;
 
 	/*
-	 * ASKING makes a cluster node accept a command on keys that are still being moved to it. Do
-	 * not send ASKING before SUBSCRIBE: a subscription has no keys, and wire_next() expects one
-	 * reply to the command after ASKING, but SUBSCRIBE has several.
+	 * Do not send ASKING, by which a cluster node accepts keys that are being moved to it. A
+	 * subscription has no keys, and its several replies would confuse wire_next().
 	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
@@ -108,10 +107,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll the queue now. It first has to subscribe to wake-up messages
- * and wait until Redis confirms that; a message that comes after a poll would be missed otherwise.
- * If the connection for these messages cannot be made, the relay polls without them, so the result
- * is true.
+ * Returns whether the relay may poll now: its subscription to wake-up messages is confirmed, so
+ * that it misses none after the poll, or there is no connection for them.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -146,11 +143,6 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/*
- * Subscribes to wake-up messages, polls the queue, and checks by PINGs that the connection for the
- * messages works. Only the first two processes that serve the queue (ranks 0 and 1) send PINGs,
- * because most messages are sent only to these two.
- */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX, look_ns;
@@ -159,6 +151,7 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
+	/* Most wake-up messages go only to ranks 0 and 1, so only these send PINGs. */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
@@ -185,7 +178,7 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * The server may be a replica by now. It would go on to pass on wake-up messages, but a put
+	 * The server may be a replica by now. A replica still passes on wake-up messages, but a put
 	 * on the new master would not see this subscriber.
 	 */
 	if (scheduler->bells.wire)
@@ -223,8 +216,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * Returns the negative errno for a reply that refuses a poll. An error reply is converted to an
- * errno. Any other reply should begin with the errno; if it does not, the result is -EPROTO.
+ * Returns the negative errno by which a reply refuses a poll: that of an error reply, or the
+ * reply's first number, or -EPROTO if it has none.
  */
 static int refusal_of(const struct reply *reply)
 {
@@ -314,9 +307,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Stores and reports the error by which the server refuses SUBSCRIBE or PING, and returns its
- * errno. Without wake-up messages tasks come late, although polls succeed. So scheduler_answered()
- * reports this error, and not success, after each successful poll.
+ * Stores and reports the error by which the server refuses SUBSCRIBE or PING. scheduler_answered()
+ * reports it again after each poll, because tasks are late without wake-up messages.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

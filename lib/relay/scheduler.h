@@ -39,9 +39,8 @@ void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, stru
                     uint64_t seed);
 
 /*
- * Does what is due: subscribes to wake-up messages, polls the queue, and tests the connection for
- * wake-up messages by a PING. Called while the connection for commands is open. Returns when to
- * call it again.
+ * Subscribes to wake-up messages, polls, and tests their connection by PINGs, as each is due.
+ * Called while commands can be sent. Returns when to call it again.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
 

@@ -118,10 +118,8 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Counts one more answer of a Sentinel (a monitor that names the master) whose configuration
- * number, the epoch, is below the highest one known. Returns true if more than half of the
- * Sentinels have given such answers, with no higher epoch in between. Then the lower epoch is not
- * outdated: somebody has configured the Sentinels anew.
+ * Counts an answer whose epoch (configuration number) is below the highest known. Returns true if
+ * most Sentinels have given such answers: then somebody has configured them anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
@@ -135,9 +133,8 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 }
 
 /*
- * Decides what a Sentinel's answer means. Returns 0 if it names the server in use, or -EROFS if it
- * names another one. An answer whose epoch is below the highest one known is out of date, and
- * returns 0 as well.
+ * Returns 0 if a Sentinel's answer names the server in use, else -EROFS. An answer with an old
+ * epoch is ignored, because it is out of date.
  */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {

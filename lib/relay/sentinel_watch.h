@@ -35,9 +35,8 @@ void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, 
                          uint64_t seed);
 
 /*
- * Asks a Sentinel for the master's address if the last question is old enough: 250 ms while the
- * server is used, else 1 s. `used_ns` is when the last call was sent to the server or answered by
- * it. Returns when to call this function again.
+ * Asks a Sentinel for the master every 250 ms while the server is used, else every second.
+ * `used_ns` is when a call was last sent or answered. Returns when to call again.
  */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 

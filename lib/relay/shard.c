@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 /*
- * The connection for wake-up messages is of no use without the one for commands, so it is closed
- * too. The one that reads tasks stays open, because it may still bring some.
+ * Wake-up messages are of no use without the connection for commands, so theirs is closed too. The
+ * one that reads tasks stays open, because it may still bring some.
  */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
@@ -46,9 +46,8 @@ static int read_takers(struct shard *shard, uint64_t now_ns)
 	int result = takers_read(&shard->takers, now_ns);
 
 	/*
-	 * -EROFS means that the queue was deleted, or that the server is a replica now. The caller
-	 * closes the connection on which tasks are read. Close the one for commands too, so that
-	 * both are opened anew.
+	 * -EROFS means that the queue was deleted or the server is a replica now. Close the
+	 * connection for commands too, so that both are opened anew.
 	 */
 	if (result == -EROFS && shard->pipeline.link.wire)
 		shard_lose_commands(shard, result, now_ns);

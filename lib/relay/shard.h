@@ -59,8 +59,8 @@ void shard_leave(struct shard *shard);
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns);
 
 /*
- * Closes the connection that reads tasks, and sets when to connect again. If Redis has just sent
- * tasks on it, the thread asks for them once more on the connection for commands.
+ * Closes the connection that reads tasks, and sets when to connect again. Tasks that Redis may have
+ * sent on it are asked for once more.
  */
 void shard_lose_takers(struct shard *shard, int why, uint64_t now_ns);
 

@@ -24,8 +24,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 /*
  * Closes the connection that reads tasks if commands go to another server now. On the same server
- * it stays open, because a task may be on its way there, and would otherwise come only after its
- * lease.
+ * it stays open, because it may still bring a task before the lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -37,9 +36,8 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Limits how long threads in timerhub_relay_take() wait for this server, which may never answer.
- * After a stop or close they wait for one more second at most. If the queue has several servers and
- * this server is not connected, they do not wait for it at all, because the others may have tasks.
+ * Limits how long timerhub_relay_take() waits for this server: 1 s after a stop or close, and not
+ * at all if the server is away while others may have tasks.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -135,9 +133,8 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * Deliveries may have been lost with a connection, so the next command asks Redis for them
-	 * again. The connection for waiting takers may have a blocked read, which could bring one
-	 * of these deliveries a second time. So close that connection first.
+	 * Redis will be asked again for lost deliveries. Close the connection for takers first,
+	 * because its blocked read could bring one of them a second time.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -151,9 +148,8 @@ static uint64_t pass(struct shard *shard)
 }
 
 /*
- * Gives back to Redis the tasks that were read and that no caller has taken, and returns the number
- * of commands. Begins with the task that was read last, because a task keeps its place in the
- * stream only if those behind it are undelivered. Called with the relay's lock held.
+ * Gives untaken tasks back to Redis, the last one first, because only so they keep their places in
+ * the stream. Returns the number of commands. Called with the relay's lock held.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
@@ -178,10 +174,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this process has in Redis before its thread ends: the tasks that no caller has
- * taken, its name as a consumer, and its place among the relays, the processes that serve the
- * queue. If Redis cannot be reached, the tasks are delivered again when their leases are over, and
- * another relay takes over after a delay.
+ * Gives up what this process has in Redis: untaken tasks, its consumer, and its place among the
+ * relays. If Redis is away, others get these after leases and failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {
@@ -194,9 +188,8 @@ static void say_goodbye(struct shard *shard)
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
 	/*
-	 * Close the connection that reads tasks before this consumer (Redis's name for a reader of
-	 * a stream) is deleted below. A read that is still blocked there would create the consumer
-	 * again and take a task for it.
+	 * Close the connection that reads tasks before the consumer is deleted below, because its
+	 * blocked read would create the consumer again and take a task.
 	 */
 	if (shard->takers.link.wire)
 		shard_lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());

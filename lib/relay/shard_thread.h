@@ -11,8 +11,8 @@
 #include "relay/shard.h"
 
 /*
- * Starts the shard's thread, which connects to the server, and tries again until it is ended.
- * Returns 0 or a negative errno of the kernel; `told` says whether the server is connected.
+ * Starts the shard's thread, which connects to the server, and tries again if that fails. Returns 0
+ * or an error of the kernel; `told` says whether the server is connected.
  */
 int shard_start(struct shard *shard);
 

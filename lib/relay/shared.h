@@ -63,10 +63,8 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the library may read one task in advance for an event loop. It is true once the
-	 * loop has called timerhub_relay_fd(), and after each take that has returned no task. It is
-	 * false after a take that has returned a task, because the next task would have to wait
-	 * until the loop has handled that one.
+	 * True if the library may read one task in advance for an event loop. False after a take
+	 * that has returned a task, because another would wait until that one is handled.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
@@ -81,9 +79,8 @@ struct shared {
 };
 
 /*
- * Lets callers take the tasks that were read from Redis: makes the descriptor of
- * timerhub_relay_fd() readable, and wakes one thread in timerhub_relay_take() for each task. Called
- * with the relay's lock held.
+ * Shows callers that tasks were read: makes the descriptor of timerhub_relay_fd() readable, and
+ * wakes one taker for each task. Called with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 
@@ -91,9 +88,8 @@ void shared_show_prefetched(struct shared *shared);
 void shared_wake_takers(struct shared *shared);
 
 /*
- * Calls the callback by which the daemon timerhub-relay learns that a server has answered (0) or
- * failed (a negative errno). Other programs have no such callback, and then nothing happens. Called
- * without the relay's lock.
+ * Tells the daemon timerhub-relay, by its callback, that a server has answered (0) or failed (a
+ * negative errno). In other programs it does nothing. Called without the relay's lock.
  */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 

@@ -17,9 +17,8 @@ int sleeper_open(struct sleeper **ret_sleeper);
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * Returns the time on CLOCK_BOOTTIME. On this clock a timeout that ends while the machine is
- * suspended expires at the resume. All times of a shard are on it, except that wire_call() uses
- * CLOCK_MONOTONIC; the two must not be mixed.
+ * Returns the time on CLOCK_BOOTTIME, so that a timeout that ends during a suspend expires at the
+ * resume. wire_call() uses CLOCK_MONOTONIC: never mix the two.
  */
 static inline uint64_t sleeper_now_ns(void)
 {
@@ -27,9 +26,8 @@ static inline uint64_t sleeper_now_ns(void)
 }
 
 /*
- * Sleeps until `until_ns`, until a descriptor is ready, or until sleeper_wake(), which may also
- * have been called before. Sets `revents`. `fds` must have room for two more descriptors behind the
- * `count` given.
+ * Sleeps until `until_ns`, a ready descriptor or sleeper_wake(), even if that was called before.
+ * Sets `revents`. `fds` must have room for two more descriptors behind `count`.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 

@@ -15,8 +15,8 @@
 /* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
- * A take of an event loop waits for a server for two round trips and this time. So a server that
- * hangs does not stop the loop, and what it sends later makes the descriptor readable.
+ * A take of an event loop waits for a server for two round trips and this time, so that a server
+ * that hangs does not stop the loop.
  */
 #define ANSWER_NS UINT64_C(100000000)
 /*
@@ -26,11 +26,8 @@
 #define CONFIRM_MAX 4u
 
 /*
- * Asks Redis to begin a delivery's lease again if the lease may be over, because this process was
- * stopped or nobody took the delivery. Returns 0 if the task may be handed out. Returns -ESTALE,
- * and frees the delivery, if the task was cancelled, moved or given to another taker. After any
- * other error nobody knows, so the delivery is set aside and offered again later. The relay's lock
- * is held by the caller, and released while Redis is asked.
+ * Begins a delivery's lease again, if it may be over. Returns 0, or -ESTALE if the task is gone or
+ * another taker's, and then frees the delivery. The relay's lock is released meanwhile.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -50,6 +47,7 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 		else if (result < 0) {
+			/* Nobody knows whose the task is, so offer it again later. */
 			deliveries_set_aside(&relay->shared.deliveries, one,
 			                     sleeper_now_ns() + ASIDE_NS);
 			mailbox_wake(&relay->shards[one->shard].mailbox);
@@ -62,11 +60,8 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 }
 
 /*
- * Hands a task that was read in advance to the caller. If the task's lease may be over, Redis is
- * asked first whether the task may still be handed out. Returns 1, or 0 if there is no task. If
- * asking Redis fails, returns a negative errno and tries no other task, because the caller's whole
- * timeout may have passed. The relay's lock is held by the caller, and released while Redis is
- * asked.
+ * Hands out a task that was read in advance. Returns 1, 0 if there is none, or an error of
+ * confirm_lease(). The relay's lock is held, and may be released meanwhile.
  */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -77,6 +72,7 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 		one = deliveries_take(&relay->shared.deliveries);
 		result = one ? confirm_lease(relay, one) : 0;
 	} while (result == -ESTALE);
+	/* Try no other task after an error: the caller's whole timeout may have passed. */
 	if (!one || result < 0)
 		return result;
 	*ret_task = (struct timerhub_relay_task){
@@ -94,9 +90,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 }
 
 /*
- * Hands a task that was read in advance to the caller. Returns 1, or 0 if there is none, or
- * -ESHUTDOWN if none can come any more, because the relay is stopped or closed, or an error of
- * hand_out().
+ * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
+ * come any more, or an error of hand_out().
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -112,9 +107,8 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 }
 
 /*
- * Waits until a task was read, at most until `until_ns`, which is `left_ns` from now. The caller
- * must then check for a task, because another thread may have taken it. The relay's lock is held by
- * the caller, and released during the wait.
+ * Waits until a task was read, or until `until_ns`, which is `left_ns` from now. Another thread may
+ * take that task first. The relay's lock is released during the wait.
  */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
@@ -134,8 +128,8 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 }
 
 /*
- * Takes a task, and waits for one until the timeout. Returns 1 if it has taken a task, 0 after the
- * timeout, or -ESHUTDOWN. The caller holds the relay's lock, which is released while this waits.
+ * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
+ * Called with the relay's lock held, which is released during the wait.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
@@ -159,9 +153,8 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Takes a task if one is ready: asks one server after the other until one has a task. Returns 1 if
- * it has taken one. Otherwise returns the first error of a server, 0 if no server has a task, or
- * -ESHUTDOWN. The relay's lock is held by the caller, and released while a server is asked.
+ * Takes a ready task, for which it asks one server after the other. Returns 1, the first error of a
+ * server, 0 or -ESHUTDOWN. The relay's lock is released meanwhile.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -186,9 +179,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Makes this process serve the queue from its first take on, unless the config has
- * TIMERHUB_RELAY_NO_SERVE. To serve the queue is to move its tasks into the stream when they are
- * due. If nobody did that, a program that only puts and takes would wait for ever.
+ * Makes this process serve the queue, that is, move due tasks into the stream, from its first take
+ * on. If nobody did that, takes would wait for ever.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -202,8 +194,8 @@ static void begin_taking(struct timerhub_relay *relay)
 /* ---- take without waiting, for who has the fd ---- */
 
 /*
- * Asks every server for a task, except those that were asked already and those that are not
- * connected. Returns 0 if all are connected, or else the error of the first that is not.
+ * Asks every connected server for a task, if it was not asked already. Returns 0 if all are
+ * connected, or the error of the first that is not.
  */
 static int ask_servers(struct timerhub_relay *relay)
 {
@@ -224,8 +216,8 @@ static int ask_servers(struct timerhub_relay *relay)
 }
 
 /*
- * Returns the time until which to wait for the servers that were asked for a task. A time that is
- * not after `now_ns` means that there is nothing to wait for.
+ * Returns until when to wait for the servers that were asked for a task. If there is nothing to
+ * wait for, the time is not after `now_ns`.
  */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
@@ -242,11 +234,8 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task for a program that polls timerhub_relay_fd(). If no task was read in advance, asks
- * all servers at once and waits briefly for their answers. The descriptor stays readable until a
- * take finds no task, so a program that takes one task per poll misses nothing. After a take that
- * returns a task, the next task is not read in advance, because it would wait until the program has
- * handled the first one. Called with the relay's lock held, which is released during the wait.
+ * Takes a task for a program that polls timerhub_relay_fd(). If none was read in advance, asks all
+ * servers at once and waits briefly. The relay's lock is released during the wait.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -263,7 +252,9 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 		lock_take(&relay->shared.lock);
 		result = take_or_end(relay, ret_task);
 	}
+	/* A task that is read now would wait until the program has handled this one. */
 	relay->shared.armed = result != 1;
+	/* The program may take one task per poll, so only a take that finds none clears this. */
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
@@ -318,9 +309,8 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * On the first call of this function, let the library read one task in advance. The
-	 * caller's event loop may poll ready_fd before it takes a task, and the library makes
-	 * ready_fd readable when it has read one.
+	 * The first call lets the library read one task in advance, because the event loop may poll
+	 * ready_fd before it takes a task.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

@@ -105,9 +105,8 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
 	/*
-	 * While a read for a task is in flight on the connection for commands, send no read on this
-	 * connection. Each of the two reads could bring a task, and the second task would wait in
-	 * this process although another worker is idle.
+	 * Send no read while one is in flight on the connection for commands. Each could bring a
+	 * task, and one would wait here although another worker is idle.
 	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);

@@ -27,9 +27,8 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
                      uint64_t now_ns);
 
 /*
- * Reads tasks that the server has sent. After an error the caller must close this connection. After
- * -EROFS (the server is a replica now, or the queue was deleted) the caller must close all
- * connections to the server.
+ * Reads tasks that the server has sent. After an error the caller must close this connection, and
+ * after -EROFS (a replica, or a deleted queue) all connections to the server.
  */
 int takers_read(struct takers_connection *takers, uint64_t now_ns);
 

@@ -24,16 +24,14 @@ void tls_close(struct tls *tls); /* the argument `tls` may be NULL */
 int tls_put(struct tls *tls, const void *sealed, size_t len);
 
 /*
- * Continues the TLS handshake, and once that has ended, decrypts what tls_put() was given. Returns
- * the number of bytes stored in `plain`, 0 if the server must send more first, -EHOSTUNREACH if it
- * has ended the connection, or an error of the handshake.
+ * Continues the TLS handshake or, after that, decrypts. Returns the number of bytes in `plain`, 0
+ * if the server must send more, -EHOSTUNREACH at the connection's end, or the handshake's error.
  */
 int tls_get(struct tls *tls, void *plain, size_t len);
 
 /*
- * Appends to `sealed` what must be sent next: a part of the handshake, or once that has ended,
- * bytes of `plain` in encrypted form, which are removed from `plain`. Returns 0 or an error of the
- * handshake.
+ * Appends to `sealed` what must be sent next: a part of the handshake or, after that, `plain`
+ * encrypted, which is removed there. Returns 0 or the handshake's error.
  */
 int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
 

@@ -11,9 +11,8 @@
 #include "relay/address.h"
 
 /*
- * Stores in *ret_list the list of addresses: `redis` itself, or for "@path" the first line of that
- * file. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file is empty, or
- * the kernel's error.
+ * Stores in *ret_list the addresses: `redis` itself, or the first line of the file "@path". The
+ * caller frees *ret_text, which may be NULL. Returns -EINVAL if the file is empty.
  */
 int url_file_open(const char *redis, const char **ret_list, char **ret_text);
 

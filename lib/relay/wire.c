@@ -35,9 +35,8 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * ASKING makes a cluster node accept a command on keys that are still being moved to it. If
-	 * ASKING is sent before each command, is_second is true when the next reply is the
-	 * command's, and false when it is ASKING's, which is skipped.
+	 * True if the next reply is the command's, false if it is that of ASKING, which is skipped.
+	 * ASKING makes a cluster node accept keys that are still being moved to it.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
@@ -58,10 +57,8 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * If descriptors 0 to 2 are closed, unconnected datagram sockets take these numbers until
-	 * the TCP socket has a higher one. A program that then writes to its closed stderr only
-	 * gets an error; if the number was that of a TCP socket which is not connected yet, SIGPIPE
-	 * would kill the program.
+	 * Keep the TCP socket off the numbers 0 to 2. A program's write to its closed stderr would
+	 * hit a socket that is not connected yet, and SIGPIPE would kill the program.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -248,8 +245,8 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 }
 
 /*
- * Sends encrypted bytes. If that fails, the server may have refused a certificate and closed the
- * connection. The TLS alert that says so is still unread, so read it and return its error.
+ * Sends encrypted bytes. If that fails, the server may have closed the connection with a TLS alert,
+ * which is still unread: read it and return its error.
  */
 static int send_sealed(struct wire *wire)
 {
@@ -333,9 +330,8 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 }
 
 /*
- * Returns the error for a reply that did not come in time. If the reply to the TLS handshake is
- * missing, the server probably has no TLS: it takes the handshake for a command line, and waits for
- * the end of that line.
+ * Returns the error for an overdue reply. If the TLS handshake is unanswered, the server probably
+ * has no TLS and waits for the end of a command line.
  */
 static int overdue(const struct wire *wire)
 {

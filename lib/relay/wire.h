@@ -29,8 +29,8 @@ void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 void wire_leave(struct wire *wire); /* closes only the descriptor; `wire` may be NULL */
 
 /*
- * Returns whether the host's name has further IP addresses after that of this connection. To try
- * the next one, the caller adds 1 to `tries` of the struct address and calls wire_open() again.
+ * Returns whether the host's name has more IP addresses. To try the next one, add 1 to `tries` of
+ * the address and call wire_open() again.
  */
 bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
