@@ -114,6 +114,18 @@ static int changes_check(const struct timerhub_store *store, struct timerhub_sto
 
 /* ---- in the transaction ---- */
 
+/*
+ * Returns by how many periods a task that is done moves on. They are fewer than when it was taken
+ * if the wall clock was ahead then, and has been set back.
+ */
+static int64_t periods_passed(const struct timerhub_store_task *task, int64_t now_us)
+{
+	int64_t due_us = (int64_t)(task->due_ns / 1000), interval_us = store_us(task->interval_ns);
+	int64_t passed = now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
+
+	return task->periods < (uint64_t)passed ? (int64_t)task->periods : passed;
+}
+
 static int change_make(const struct timerhub_store *store, struct making *making,
                        struct timerhub_store_change *change, int64_t now_us)
 {
@@ -127,7 +139,7 @@ static int change_make(const struct timerhub_store *store, struct making *making
 		.interval_us = store_us(change->interval_ns),
 		.data = change->data,
 		.data_len = change->data_len,
-		.lease = LEASE_BASE_US + store_now_us(&store->since_boot),
+		.lease = LEASE_BASE_US + store_boot_us(store),
 		.number = change->reason,
 	};
 	int64_t id = 0;
@@ -142,16 +154,17 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	}
 	if (change->op == TIMERHUB_STORE_DONE && task->interval_ns > 0) {
 		which = DO_DONE_PERIOD;
-		values.number = task->periods < INT64_MAX ? (int64_t)task->periods : INT64_MAX;
+		values.number = periods_passed(task, now_us);
 	} else if (change->op == STORE_TOUCH) {
-		values.lease += store_lease_us(change->when_ns);
+		values.lease = lease_even(values.lease + store_lease_us(change->when_ns));
 	}
 	making->is_due |= values.due_us != 0 && values.due_us <= now_us;
 	result = statement_run(making->statements, which, &values, NULL);
 	if (result > 0 && is_put)
 		change->id = (uint64_t)sqlite3_last_insert_rowid(making->statements->db);
 	if (result > 0 && change->op == STORE_TOUCH)
-		task->lease_end_ns = (uint64_t)(values.lease - LEASE_BASE_US) * 1000;
+		task->lease_end_ns =
+			(uint64_t)(values.lease - LEASE_BASE_US + store->shift_us) * 1000;
 	if (result != 0)
 		return result < 0 ? result : 0;
 	/*
@@ -200,8 +213,8 @@ int changes_make(struct timerhub_store *store, struct making *making, int64_t no
 		changes[i].result = 0;
 	if (count > 1)
 		result = savepoint_begin(making->statements);
-	if (result < 0)
-		return result;
+	if (result < 0) /* -EBUSY: the caller has a statement that writes and is not reset */
+		return result == -EBUSY ? -EINVAL : result;
 	for (; made < count && result == 0; made++)
 		result = changes[made].result = change_make(store, making, &changes[made], now_us);
 	for (unsigned i = 0; result < 0 && i + 1 < made; i++)

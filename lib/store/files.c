@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -150,8 +151,13 @@ bool files_are_there(const struct files *files)
 	struct stat now;
 
 	for (int i = 0; i < FILES; i++)
-		if (find_file(files->names[i], &now) < 0 || !is_same_file(&now, &files->found[i]))
+		if (find_file(files->names[i], &now) < 0) {
+			/* the process may have lost the right to look, and the file is there */
+			if (errno == ENOENT || errno == ENOTDIR)
+				return false;
+		} else if (!is_same_file(&now, &files->found[i])) {
 			return false;
+		}
 	return true;
 }
 
@@ -271,7 +277,12 @@ static void file_lengthen(int fd, off_t bytes)
 	static const char zeros[1 << 15];
 	struct stat now;
 	ssize_t written = fstat(fd, &now) < 0 ? -1 : 1;
+	struct rlimit limit;
 
+	/* a write beyond this limit kills most programs (SIGXFSZ) */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	    (uint64_t)bytes + sizeof(zeros) > limit.rlim_cur)
+		return;
 	/*
 	 * After an error the file stays too short. The store's own thread sees that later, and this
 	 * is tried again.

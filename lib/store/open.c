@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -86,7 +87,8 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	int result;
 
 	if (sqlite3_open_v2(path, ret,
-	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+	                            SQLITE_OPEN_PRIVATECACHE,
 	                    NULL) != SQLITE_OK)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
@@ -230,6 +232,22 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
+/* Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. */
+static void store_read_shift(struct timerhub_store *store)
+{
+	char text[128] = { 0 };
+	long long s = 0, ns = 0;
+	int fd = DESCRIPTOR_ABOVE_STDIO(open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC));
+	const char *line;
+
+	if (fd < 0)
+		return; /* there are no time namespaces */
+	if (whole_read(fd, text, sizeof(text) - 1) > 0 && (line = strstr(text, "boottime")) &&
+	    sscanf(line, "boottime %lld %lld", &s, &ns) == 2)
+		store->shift_us = s * 1000000 + ns / 1000;
+	(void)close(fd);
+}
+
 /*
  * Syncs the WAL through SQLite, which then syncs the folder too. So a loss of power does not remove
  * the names of new files.
@@ -296,6 +314,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	int result = fork_check_open(&store->fork_check, sizeof(uint32_t));
 
 	store_read_boot(store);
+	store_read_shift(store);
 	if (result == 0)
 		result = store_open_connections(store, path);
 	if (result == 0)
@@ -303,6 +322,21 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	if (result == 0)
 		result = store_begin(store);
 	return result < 0 ? result : thread_create(&store->keeper.thread, keeper_main, store);
+}
+
+/*
+ * SQLite can be compiled without mutexes, or a program turns them off (SQLITE_CONFIG_SINGLETHREAD).
+ * Then all mutexes are the same one, which does nothing.
+ */
+static bool sqlite_has_mutexes(void)
+{
+	sqlite3_mutex *one = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
+	sqlite3_mutex *other = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
+	bool has = sqlite3_threadsafe() != 0 && (!one || one != other); /* NULL: no memory */
+
+	sqlite3_mutex_free(one);
+	sqlite3_mutex_free(other);
+	return has;
 }
 
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
@@ -317,7 +351,7 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -EINVAL;
 	if (sqlite != sqlite3_libversion_number)
 		return -EXDEV;
-	if (sqlite3_threadsafe() == 0)
+	if (!sqlite_has_mutexes())
 		return -EOPNOTSUPP;
 	store = calloc(1, sizeof(*store));
 	if (!store)

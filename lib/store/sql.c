@@ -111,7 +111,8 @@ static const char schema[] =
 	",reason=NULL,claim=" CLAIM_ANEW " WHERE id=NEW.id; END;"
 	"CREATE TRIGGER main.timerhub_edited AFTER UPDATE OF queue,key,data,interval_us"
 	" ON timerhub_tasks WHEN NEW.claim=OLD.claim BEGIN UPDATE timerhub_tasks"
-	" SET lease=iif(" IS_TAKEN "," LEASE_WAITING ",lease),claim=" CLAIM_NEXT
+	" SET lease=iif(" IS_TAKEN " OR (lease=" LEASE_BY_DONE
+	" AND NEW.interval_us IS NOT OLD.interval_us)," LEASE_WAITING ",lease),claim=" CLAIM_NEXT
 	" WHERE id=NEW.id; END;"
 	"CREATE VIEW main.timerhub_list AS SELECT id,queue,key,"
 	"CASE WHEN lease=" LEASE_PARKED " THEN 'parked'"
@@ -212,16 +213,16 @@ static const char *const statement_texts[STATEMENTS] = {
 		     ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
-	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7" IS_CURRENT,
+	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7+" IS_BY_DONE IS_CURRENT,
 	/* selects when the next task becomes due, and when the next lease ends */
 	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
-		    " WHERE queue=?2 AND " IS_TAKEN ")",
-	[DO_END_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
-			  " WHERE queue=?2 AND " IS_TAKEN " AND lease<=?7",
+		    " WHERE queue=?2 AND " IS_TAKEN "),(SELECT offset_us FROM main.timerhub_clock)",
+	[DO_END_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED " WHERE queue=?2 AND " IS_TAKEN
+			  " AND lease<=?7",
 	[DO_DUE] = "SELECT id,due_us,key,interval_us,claim,data FROM " TASKS
 		   " WHERE queue=?2 AND " IS_WAITING " AND due_us<=?4 ORDER BY due_us LIMIT 1",
-	[DO_TAKE] = "UPDATE " TASKS " SET lease=?7,claim=?8 WHERE id=?1",
+	[DO_TAKE] = "UPDATE " TASKS " SET lease=?7+" IS_BY_DONE ",claim=?8 WHERE id=?1",
 	[DO_MEND_PERIODS] =
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
@@ -233,7 +234,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
-	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
+	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
 	 * The next four statements list up to ?9 tasks, to count all of them in several runs. Each
@@ -303,15 +304,17 @@ int statement_run(struct statements *statements, enum statement which, const str
 
 	if (result < 0)
 		return result;
-	result = sqlite3_step(statement);
-	if (result == SQLITE_ROW && ret)
+	do
+		result = sqlite3_step(statement);
+	while (result == SQLITE_ROW && !ret); /* the row of PRAGMA count_changes */
+	if (result == SQLITE_ROW) {
 		*ret = sqlite3_column_int64(statement, 0);
-	if (result == SQLITE_ROW)
 		result = sqlite3_column_type(statement, 0) != SQLITE_NULL;
-	else if (result == SQLITE_DONE)
+	} else if (result == SQLITE_DONE) {
 		result = ret ? 0 : sqlite3_changes(statements->db);
-	else
+	} else {
 		result = error_of(statements->db);
+	}
 	(void)sqlite3_reset(statement);
 	return result;
 }

@@ -19,6 +19,12 @@
 /* The value for a taken task is this number plus the end of its lease on CLOCK_BOOTTIME, in us. */
 #define LEASE_BASE "1000000000000000000"
 #define LEASE_BASE_US INT64_C(1000000000000000000)
+/*
+ * A taken task keeps in the lowest bit that it was LEASE_BY_DONE, and becomes that again when its
+ * lease ends.
+ */
+#define IS_BY_DONE "(lease&1 OR lease=" LEASE_BY_DONE ")"
+#define LEASE_ENDED "iif(lease&1," LEASE_BY_DONE "," LEASE_WAITING ")"
 #define IS_WAITING "lease<" LEASE_PARKED
 #define IS_TAKEN "lease>0"
 

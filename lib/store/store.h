@@ -72,6 +72,7 @@ struct timerhub_store {
 	char boot[40]; /* identifies the machine's present boot */
 	uint32_t frame_bytes;
 	struct clock wall, since_boot;
+	int64_t shift_us; /* what the process's time namespace adds to CLOCK_BOOTTIME */
 	struct files files;
 
 	/*
@@ -79,7 +80,8 @@ struct timerhub_store {
 	 * the connection to the database.
 	 */
 	struct statements statements;
-	bool has_turn;     /* it holds the lock by which writers queue */
+	bool has_turn; /* it holds the lock by which writers queue */
+	uint64_t no_turn_until_ns;
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
 	/*
@@ -147,6 +149,18 @@ struct timerhub_store {
 static inline int64_t store_now_us(const struct clock *clock)
 {
 	return (int64_t)(clock_now_ns(clock) / 1000);
+}
+
+/* Returns CLOCK_BOOTTIME as it is outside time namespaces, because leases are timed by it. */
+static inline int64_t store_boot_us(const struct timerhub_store *store)
+{
+	return store_now_us(&store->since_boot) - store->shift_us;
+}
+
+/* Rounds the end of a lease up to an even number, see IS_BY_DONE. */
+static inline int64_t lease_even(int64_t end_us)
+{
+	return (end_us + 1) & ~INT64_C(1);
 }
 
 static inline int64_t store_us(uint64_t ns)

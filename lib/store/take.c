@@ -70,7 +70,7 @@
 
 static int64_t clock_offset_us(const struct timerhub_store *store)
 {
-	return store_now_us(&store->wall) - store_now_us(&store->since_boot);
+	return store_now_us(&store->wall) - store_boot_us(store);
 }
 
 static bool clock_was_set(const struct timerhub_store *store)
@@ -147,11 +147,13 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 		ret->due_us = sqlite3_column_int64(row, 0);
 	if (result == 0 && sqlite3_column_type(row, 1) != SQLITE_NULL)
 		ret->lease_us = sqlite3_column_int64(row, 1) - LEASE_BASE_US;
+	if (result == 0) /* another process may have stored it when the clock was wrong */
+		store->offset_us = sqlite3_column_int64(row, 2);
 	(void)sqlite3_reset(row);
 	if (result < 0)
 		return result;
-	return ret->due_us <= deliver_now_us(store) ||
-	       ret->lease_us <= store_now_us(&store->since_boot) || clock_was_set(store);
+	return ret->due_us <= deliver_now_us(store) || ret->lease_us <= store_boot_us(store) ||
+	       clock_was_set(store);
 }
 
 /* ---- deliveries ---- */
@@ -201,7 +203,7 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
 	struct timerhub_store_task *task = &take->tasks[take->result];
-	int64_t lease_end_us = store_now_us(&store->since_boot) + store->lease_us;
+	int64_t lease_end_us = lease_even(store_boot_us(store) + store->lease_us);
 	struct values values = {
 		.queue = store->queue,
 		.due_us = deliver_now_us(store),
@@ -231,7 +233,7 @@ static int serve_next(struct timerhub_store *store, struct work *take)
 	if (result <= 0)
 		return result;
 	if (which == DO_TAKE) {
-		task->lease_end_ns = (uint64_t)lease_end_us * 1000;
+		task->lease_end_ns = (uint64_t)(lease_end_us + store->shift_us) * 1000;
 		take->result++; /* if the transaction fails, batch_transact() frees the task */
 	}
 	result = reset == SQLITE_OK ? statement_run(&store->statements, which, &values, NULL)
@@ -270,7 +272,7 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	result = clock_was_set(store) ? clock_mend(store) : 0;
 	if (result >= 0)
 		result = deliver_look(store, &look);
-	values.lease = LEASE_BASE_US + store_now_us(&store->since_boot);
+	values.lease = LEASE_BASE_US + store_boot_us(store);
 	/*
 	 * Even if it finds no row, this UPDATE costs a tenth of a task's whole life, so run it only
 	 * if a lease is over.
@@ -279,6 +281,8 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
 		            result > 0 ? (uint64_t)result : 0);
+		if (result > 0)
+			result = clock_mend(store); /* some may be LEASE_BY_DONE again */
 	}
 	for (; works && result >= 0; works = works->next)
 		if (!works->changes)
@@ -376,12 +380,16 @@ static void watch_files(struct timerhub_store *store)
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t bytes = store->watch.inotify_fd < 0 ? 0 : sizeof(events);
 
 	if (!store->watch.has_files)
 		watch_files(store);
-	while (store->watch.inotify_fd >= 0 &&
-	       read(store->watch.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
-		;
+	while (bytes > (ssize_t)sizeof(events) / 2) {
+		bytes = read(store->watch.inotify_fd, events, sizeof(events));
+		/* somebody has just written, perhaps the end of a long transaction: look soon */
+		if (bytes > 0)
+			store->watch.held_since_ns = 0;
+	}
 	bell_clear(store->watch.bell);
 	/*
 	 * After a stop or a failure, epoll_fd must stay readable, but bell_clear() has just taken
@@ -432,8 +440,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	 * A lease does not end by the wall clock, but if somebody sets that clock, the timer
 	 * expires, and the time is computed anew.
 	 */
-	in_us = i64_min(again_us, i64_min(look->due_us - now_us,
-	                                  look->lease_us - store_now_us(&store->since_boot)));
+	in_us = i64_min(again_us,
+	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
@@ -506,7 +514,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	while (result == 0) {
+	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */

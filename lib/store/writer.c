@@ -29,6 +29,11 @@
 #define NAP_MIN_NS 50000
 #define NAP_MAX_NS 1000000
 #define TURN_MAX_NS UINT64_C(2500000000)
+/*
+ * If the turn was not free for long, its holder may be stopped, or dead with a forked child that
+ * has inherited the lock. Then write without the turn for this time.
+ */
+#define NO_TURN_NS UINT64_C(60000000000)
 #define THREAD_NAME "timerhub-store"
 /*
  * The store's thread checkpoints so much at a time, because SQLite cannot pause within a
@@ -175,15 +180,20 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 	 * process that was stopped may hold it
 	 */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
-	bool waits = files_have_queue(&store->files);
+	bool queues = now_ns >= store->no_turn_until_ns;
+	bool waits = queues && files_have_queue(&store->files);
 	int result;
 
 	if (store_find_files(store) < 0)
 		return -EIO;
-	for (;; waits = true) {
-		if (waits && !store->has_turn)
+	for (;; waits = queues) {
+		if (waits && !store->has_turn) {
 			store->has_turn = files_take_turn(&store->files,
 			                                  now_ns + u64_min(half_ns, TURN_MAX_NS));
+			queues = store->has_turn || half_ns < TURN_MAX_NS / 8;
+			if (!queues)
+				store->no_turn_until_ns = now_ns + NO_TURN_NS;
+		}
 		result = transaction_begin(&store->statements);
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
@@ -456,9 +466,9 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 
 /*
  * Makes the next writer overwrite the WAL from its beginning, if no reader still needs it. Only the
- * leader may do this, because it writes.
+ * leader may do this, because it writes. It waits at most waits_ns for another writer.
  */
-static void wal_restart(struct timerhub_store *store)
+static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
 	int result =
 		wal_checkpoint(store, store->statements.db, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
@@ -474,7 +484,7 @@ static void wal_restart(struct timerhub_store *store)
 	 * program has truncated the WAL, or if a reader makes it grow.
 	 */
 	if (!files_have_room(&store->files, used) &&
-	    writer_begin(store, clock_monotonic_ns() + RESTART_WAITS_NS) == 0) {
+	    writer_begin(store, clock_monotonic_ns() + waits_ns) == 0) {
 		files_make_room(&store->files, store->frame_bytes, used);
 		(void)writer_end(store, 0);
 	}
@@ -492,7 +502,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	store->keeper.wants_restart = false;
 	lock_give(&store->shared.lock);
 	if (restarts)
-		wal_restart(store);
+		wal_restart(store, own ? 0 : RESTART_WAITS_NS);
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
@@ -502,7 +512,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 		 * which need room.
 		 */
 		if (result == -ENOSPC) {
-			wal_restart(store);
+			wal_restart(store, 0);
 			batch.making.is_low = 1;
 			result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
 			result = result < 0 ? result : batch_transact(store, &batch, false);
