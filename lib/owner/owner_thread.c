@@ -196,8 +196,8 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller wakes the owner. The owner asks to be woken early,
- * because the kernel wakes threads late, and spins for the rest.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads late, so the
+ * owner asks to be woken a little early, and spins for the rest of the time.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -295,8 +295,9 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the main thread's CPUs and priority, because a pinned or real-time thread that
- * opens the hub could starve an owner like itself.
+ * Gives the owner the CPUs and the priority of the process's main thread. From the thread that
+ * opens the hub it would inherit a pinning or a real-time priority, with which that thread could
+ * starve it.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {

@@ -39,8 +39,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. If it
-	 * changes between sleeps, poll(2) heeds that, but io_uring keeps the first one.
+	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. Do not
+	 * replace it by another descriptor: io_uring keeps the first one.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */

@@ -66,8 +66,8 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can sleep in this ring. With DEFER_TASKRUN, completions show only after
- * another system call, so that does not suit an owner that blocks in ppoll(2).
+ * Tells whether the owner can use this ring. If the owner blocks in ppoll(2), the ring must not be
+ * one with DEFER_TASKRUN, which shows completions only after another system call.
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -81,8 +81,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
- * (base/descriptor.h). If it is, a copy with a higher number replaces it.
+ * Creates a ring. If its descriptor is 0, 1 or 2, to which the program may print, replaces it by a
+ * copy with a higher number (base/descriptor.h).
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {

@@ -63,8 +63,9 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. A schedule entry at its deadline or earlier serves the next
-	 * timer; there may be none if STATE_CLAIMED is set or the deadline is "never".
+	 * No timer uses the slot. The entry that its last timer has left in the schedule, at
+	 * `deadline_ns` or earlier, is used again for the next timer. There may be none if
+	 * STATE_CLAIMED is set or the deadline is "never".
 	 */
 	TIMER_FREE = 0,
 	/*
