@@ -6,16 +6,17 @@
 -- Pauses the queue, so that relays move no task into the stream. What nobody has taken leaves the
 -- stream, in steps: the reply is 0 and the cursor for the next call, or '' at the end.
 -- Keys: `due`, `task`, `ready`, `state`.
--- Argument: optionally `cursor`.
+-- Arguments: optionally `cursor`, `until`, `holder`, `epoch`.
 local function pause(keys, args)
     local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
     local cursor = args[1] ~= '' and args[1] or nil
     if cursor and not find(cursor, '^%d+%-%d+$') then
         return {EINVAL}
     end
-    local conf = settings(state)
-    if conf.version and conf.version > LAYOUT then
-        return {EOPNOTSUPP}
+    local conf, _, fenced, version = settings(state), look_by_of(state, args[3])
+    local late = refusal_of_late(now_us(), args[2], args[3], args[4], fenced, version)
+    if late then
+        return late
     end
     redis_call('ZCARD', due_key)
     redis_call('HLEN', task)
@@ -40,13 +41,15 @@ end
 
 -- Ends a pause, and wakes relays for the tasks that are due.
 -- Keys: `state`, `seats`.
-local function resume(keys)
-    local state, seats = keys[1], keys[2]
-    local conf, now = settings(state), now_us()
-    if conf.version and conf.version > LAYOUT then
-        return {EOPNOTSUPP}
+-- Arguments: optionally `until`, `holder`, `epoch`.
+local function resume(keys, args)
+    local state, seats, now = keys[1], keys[2], now_us()
+    local look_by, fenced, version = look_by_of(state, args[2])
+    local late = refusal_of_late(now, args[1], args[2], args[3], fenced, version)
+    if late then
+        return late
     end
-    local found = find_seats((look_by_of(state)), state, seats, now, now)
+    local found = find_seats(look_by, state, seats, now, now)
     redis_call('HDEL', state, 'paused')
     ring(state, seats, found)
     return {0}

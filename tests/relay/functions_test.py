@@ -162,14 +162,14 @@ class Run:
                 self.model.park(name, entry, reason, *life))
 
     def step_pause(self):
+        life, cursor = self.life(), ""
         if self.model.paused:
-            return self.call("resume"), self.model.resume()
-        cursor = ""
+            return self.call("resume", *life), self.model.resume(*life)
         while True:
-            answer = self.call("pause", cursor)
-            cursor = answer[1]
+            answer = self.call("pause", cursor, *life)
+            cursor = answer[1] if answer[0] == 0 else b""
             if cursor == b"":
-                return answer, self.model.pause()
+                return answer, self.model.pause(*life)
 
     def each(self, which, count):
         cursor, rows = "", []

@@ -320,7 +320,9 @@ class Model:
         task.due, task.entry = task.entry.due, None
         self.poison.pop(name, None)
 
-    def pause(self):
+    def pause(self, *life):
+        if self.late(*life):
+            return self.late(*life)
         self.paused = True
         for entry in [entry for entry in self.stream if not entry.delivered and entry.name]:
             task = self.tasks[entry.name]
@@ -328,7 +330,9 @@ class Model:
             task.attempts -= 1
         return [0, b""]
 
-    def resume(self):
+    def resume(self, *life):
+        if self.late(*life):
+            return self.late(*life)
         self.paused = False
         self.ring(self.now)
         return [0]
