@@ -523,19 +523,20 @@ end
 -- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit in the
 -- queue. If the id's task has ended, a put of the id is refused until `refused_until`, a time as
 -- text. With the flag `r` it succeeds all the same, unless it is a repeated one (flag `d`), whose
--- first sending may have put the task that has ended.
+-- first sending may have put the task that has ended. The second value is true if the put needs no
+-- room because it takes the place that the id has in `past`.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
-    if refused_until and tonumber(refused_until) > now and
-        (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
+    local is_past = refused_until and tonumber(refused_until) > now
+    if is_past and (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
         return EALREADY
     end
     if #data > data_max then
         return EMSGSIZE
     end
-    if room <= 0 and not (is_known and find(flags, 'r', 1, true)) then
+    if room <= 0 and not is_past and not (is_known and find(flags, 'r', 1, true)) then
         return is_known and EEXIST or EAGAIN
     end
-    return 0
+    return 0, is_past
 end
 
 -- Puts a task. `call` has CALL bytes, which no other put of this id has.
@@ -602,7 +603,7 @@ local function puts(keys, args)
         local flags, data, limit = args[at + 2], args[at + 3], args[at + 4]
         local call = args[at + 5] ~= '' and args[at + 5] or nil
         local result, due, every = read_put(id, args[at + 1], flags, data, call, now)
-        local stage, by, _
+        local refused_until, is_past, stage, by, _ = not own and refused[index]
         if record then
             stage, _, _, _, by = parse(record)
         end
@@ -610,7 +611,7 @@ local function puts(keys, args)
         if result == 0 and limit ~= '' and now > (tonumber(limit) or -1) then
             result = ETIME
         elseif result == 0 then
-            result = refusal_of(is_ours and 1 or room, data_max, refused[index],
+            result, is_past = refusal_of(is_ours and 1 or room, data_max, refused_until,
                 not is_ours and record, flags, data, now)
         end
         if is_ours then
@@ -624,11 +625,11 @@ local function puts(keys, args)
         if result == 0 and not is_ours then
             local value = new_record(stamp, call, data, every)
             has_periodic = has_periodic or every
-            anew[#anew + 1] = refused[index] and id or nil
+            anew[#anew + 1] = refused_until and id or nil
             scores[size + 1], scores[size + 2] = score_of(due), id
             values[size + 1], values[size + 2] = id, value
             size, written[id] = size + 2, size + 2
-            room = record and room or room - 1
+            room = (record or is_past) and room or room - 1
             earliest = due < earliest and due or earliest
         end
         reply[2 * index + 1] = result

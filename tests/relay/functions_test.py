@@ -94,7 +94,7 @@ class Run:
 
     def task(self):
         """Returns the arguments of a random put, except `until`."""
-        name = self.dice.choice(NAMES + ["", "x" * 65])
+        name = self.dice.choice(NAMES + 9 * list(self.model.past) + ["", "x" * 65])
         when, flags = self.when()
         if self.dice.randrange(4) == 0:
             flags += self.dice.choice(("r", "r", "rd"))
@@ -129,6 +129,8 @@ class Run:
         tasks = [(*self.task(), self.dice.choice((None, self.until())),
                   self.dice.choice((None, self.number())))
                  for _ in range(self.dice.randrange(1, 5))]
+        if self.dice.randrange(3) == 0:
+            tasks.append((tasks[0][0], *self.task()[1:], None, None))
         words = [word if word is not None else "" for task in tasks for word in task]
         return (self.call("puts", holder, epoch, *words),
                 self.model.puts(holder, epoch, tasks))

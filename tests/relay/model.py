@@ -185,7 +185,8 @@ class Model:
         if task and ("r" not in flags or task.entry):
             return [EEXIST]
         refused = sum(until > self.now for until in self.past.values())
-        if not task and len(self.tasks) + refused >= self.conf["tasks_max"]:
+        anew = self.past.get(name, 0) > self.now  # its place among the ended ids becomes free
+        if not task and not anew and len(self.tasks) + refused >= self.conf["tasks_max"]:
             return [EAGAIN]
         self.tasks[name] = Task(due, self.now, data, None if interval else call, interval)
         self.past.pop(name, None)
