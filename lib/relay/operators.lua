@@ -55,6 +55,18 @@ local function resume(keys, args)
     return {0}
 end
 
+-- Returns whether the id `a` is behind `b` among ids of one due time. Redis compares bytes, but Lua's
+-- own comparison follows the server's locale.
+local function is_behind(a, b)
+    for at = 1, #a do
+        local one, other = byte(a, at), byte(b, at) or -1
+        if one ~= other then
+            return one > other
+        end
+    end
+    return false
+end
+
 -- Returns the rank of the first task in the key `due` that comes after (due, id).
 local function rank_behind(due_key, due, id)
     local rank = redis_call('ZRANK', due_key, id)
@@ -65,7 +77,7 @@ local function rank_behind(due_key, due, id)
         redis_call('ZCOUNT', due_key, '-inf', due)
     while low < high do
         local middle = math.floor((low + high) / 2)
-        if redis_call('ZRANGE', due_key, middle, middle)[1] > id then
+        if is_behind(redis_call('ZRANGE', due_key, middle, middle)[1], id) then
             high = middle
         else
             low = middle + 1

@@ -50,7 +50,7 @@ local function globals()
 end
 
 local redis_call, redis_pcall, tonumber, type
-local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
+local byte, find, format, match, sub = ('').byte, ('').find, ('').format, ('').match, ('').sub
 
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
@@ -249,7 +249,8 @@ end
 -- ---- entries of the stream of ready tasks ----
 
 -- Returns whether the entry id `a` is below `b`. An entry id is a pair of numbers, which may have
--- more digits than a double holds.
+-- more digits than a double holds. Lua compares texts by the server's locale, but all locales have
+-- the digits in one order.
 local function is_below(a, b)
     local a_ms, a_seq = match(a, '^0*(%d-)%-0*(%d-)$')
     local b_ms, b_seq = match(b, '^0*(%d-)%-0*(%d-)$')
