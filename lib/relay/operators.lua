@@ -254,12 +254,9 @@ local function stat(keys)
     say('now', text(now))
     say('tasks', tasks)
     say('waiting', due)
-    local length, taken = redis_call('XLEN', q.ready), 0
-    if last_delivered(q.ready) then
-        taken = redis_call('XPENDING', q.ready, GROUP)[1]
-    end
-    say('ready', length)
-    say('taken', taken)
+    local _, taken = last_delivered(q.ready)
+    say('ready', redis_call('XLEN', q.ready))
+    say('taken', taken or 0)
     say('lag', text(lag_of(q.ready, now)))
     say('overdue', text(overdue_of(q.due, now)))
     say('parked', redis_call('XLEN', q.dead))

@@ -260,21 +260,23 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- Returns the id of the last entry that was delivered to a consumer, or nil if the consumer group
--- does not exist.
+-- Returns the id of the last entry that was delivered to a consumer, and how many entries are
+-- pending, or nil if the consumer group does not exist. XPENDING without a range would count them
+-- too, but visits all consumers.
 local function last_delivered(ready)
     if redis_call('EXISTS', ready) == 0 then
         return nil
     end
     for _, group in ipairs(redis_call('XINFO', 'GROUPS', ready)) do
         if group[2] == GROUP then
-            return group[8]
+            return group[8], group[6]
         end
     end
 end
 
-local function pending_of(ready, entry)
-    return redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+-- Returns the first pending entry of a range: its id, consumer, idle time and deliveries.
+local function pending_of(ready, from, to)
+    return redis_call('XPENDING', ready, GROUP, from, to or from, 1)[1]
 end
 
 -- Returns whether an entry is 'undelivered', 'taken' or 'finished'. It is finished if a consumer
@@ -1148,8 +1150,8 @@ end
 -- to delete.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
-    local first = redis_call('XPENDING', q.ready, GROUP)[2]
-    local upto, chunk, bytes, seen = first and '(' .. first or '+', chunk_of(conf), 0, 0
+    local first = pending_of(q.ready, '-', '+')
+    local upto, chunk, bytes, seen = first and '(' .. first[1] or '+', chunk_of(conf), 0, 0
     while last and seen < ACKED and bytes < LOOK_BYTES do
         local count = math.min(chunk, ACKED - seen)
         local entries = redis_call('XRANGE', q.ready, '-', upto, 'COUNT', count)
