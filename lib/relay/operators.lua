@@ -115,12 +115,16 @@ local function each_waiting(q, cursor, count, reply)
 end
 
 -- Adds entries of the stream to a reply. Returns the entry at which to go on, or nil at the end.
-local function each_entry(entries, count, pending, reply)
+local function each_entry(q, entries, count, pending, reply)
     for index, found in ipairs(entries) do
         local id, due, attempts, data, every = entry_fields(found)
-        local holder, since = '', tonumber(match(found[1], '^%d+')) * 1000
+        local holder, since = '', nil
         if pending then
             holder, since = pending[index][2], pending[index].since
+        elseif attempts then
+            -- An entry also counts the delivery that is still to come.
+            local _, _, put_us = parse(redis_call('HGET', q.task, id) or nil)
+            since, attempts = tonumber(put_us or match(found[1], '^%d+') .. '000'), attempts - 1
         end
         if attempts then
             add_row(reply, {id, holder, tonumber(due), since, attempts,
@@ -147,7 +151,7 @@ local function each_taken(q, cursor, count, reply)
             pending[#pending + 1], entries[#entries + 1] = one, found
         end
     end
-    each_entry(entries, -1, pending, reply)
+    each_entry(q, entries, -1, pending, reply)
     return #all == count and all[count][1] or nil
 end
 
@@ -197,7 +201,7 @@ local function each(keys, args)
         local stage, entry = match(cursor, '^([rs]?)(.*)$')
         local from = entry ~= '' and entry or last_delivered(q.ready)
         local entries = from and redis_call('XRANGE', q.ready, '(' .. from, '+', 'COUNT', few) or {}
-        next_one = each_entry(entries, few, nil, reply)
+        next_one = each_entry(q, entries, few, nil, reply)
         if next_one then
             next_one = (stage == 's' and 's' or 'r') .. next_one
         elseif stage ~= 's' then

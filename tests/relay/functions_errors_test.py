@@ -54,7 +54,7 @@ UNUSED = {
     ("revive", "seats"): "waiting", ("repair", "dead"): " ".join(STATES),
     ("forget", "state"): " ".join(STATES), ("resume", "seats"): "waiting",
     ("each", "due"): " ".join(STATES),
-    ("each", "task"): " ".join(STATES), ("each", "dead"): " ".join(STATES),
+    ("each", "task"): WAITS + " taken finished exhausted", ("each", "dead"): " ".join(STATES),
 }
 
 

@@ -183,10 +183,11 @@ class Run:
                 return rows
 
     def step_each(self):
-        """Compares who has what: id, holder, due time, attempts, interval and bytes."""
+        """Compares who has what: id, due time, attempts, interval and bytes, and of a waiting task
+        since when. The other two states begin on Redis's own clock."""
         model, which = self.model, self.dice.choice(("waiting", "taken", "parked"))
         rows = self.each(which, self.dice.randrange(1, 9))
-        got = [(row[0], *row[2:3], *row[4:]) for row in rows]
+        got = [(row[0], row[2], *row[3 if which == "waiting" else 4:]) for row in rows]
         if which == "parked":
             wanted = [(name.encode(), due, attempts, 0, len(data),
                        int(why[5:]) if why.startswith("park:") else 2**32 - 1)
@@ -194,12 +195,14 @@ class Run:
             return got, wanted
         entries = [entry for entry in model.stream if entry.name and
                    (entry.pending if which == "taken" else not entry.delivered)]
-        wanted = [(entry.name.encode(), entry.due, entry.attempts,
-                   model.tasks[entry.name].interval, len(entry.data), 0) for entry in entries]
+        since = [(model.tasks[entry.name].put, entry.attempts - 1) if which == "waiting" else
+                 (entry.attempts,) for entry in entries]
+        wanted = [(entry.name.encode(), entry.due, *one, model.tasks[entry.name].interval,
+                   len(entry.data), 0) for one, entry in zip(since, entries)]
         if which == "waiting":
             waiting = [(due, name, model.tasks[text]) for due, name, text in model.waiting()
                        if text not in model.poison]
-            wanted += [(name, -1 if due == NEVER else due, task.attempts, task.interval,
+            wanted += [(name, -1 if due == NEVER else due, task.put, task.attempts, task.interval,
                         len(task.data), 0) for due, name, task in waiting]
         return got, wanted
 
