@@ -55,8 +55,8 @@ local function resume(keys, args)
     return {0}
 end
 
--- Returns whether the id `a` is behind `b` among ids of one due time. Redis compares bytes, but Lua's
--- own comparison follows the server's locale.
+-- Returns whether the id `a` is behind `b` among ids of one due time. Redis compares bytes, but
+-- Lua's own comparison follows the server's locale.
 local function is_behind(a, b)
     for at = 1, #a do
         local one, other = byte(a, at), byte(b, at) or -1
@@ -155,17 +155,26 @@ local function each_taken(q, cursor, count, reply)
     return #all == count and all[count][1] or nil
 end
 
+-- Returns the fields of an entry of the key `dead`, as text: `id`, `due`, `n`, `why`, `data` and, of
+-- a periodic task, `every`. Returns nil if another program has written the entry.
+local function parked_fields(entry)
+    local fields = entry[2]
+    local every = match(fields[12] or '', '^[1-9]%d*$')
+    if fields[1] == 'id' and fields[9] == 'data' and #fields == (every and 12 or 10) then
+        return fields[2], fields[4], fields[6], fields[8], fields[10], every
+    end
+end
+
 -- Adds the parked tasks to a reply. Returns the entry at which to go on, or nil at the end.
 local function each_parked(q, cursor, count, reply)
     local entries = redis_call('XRANGE', q.dead, cursor == '' and '-' or '(' .. cursor, '+',
         'COUNT', count)
     for _, found in ipairs(entries) do
-        local fields = found[2]
-        if #fields == 10 and fields[1] == 'id' and fields[9] == 'data' then
-            local reason = match(fields[8], '^park:(%d+)$') or '4294967295'
-            add_row(reply, {fields[2], '', tonumber(fields[4]) or 0,
-                tonumber(match(found[1], '^%d+')) * 1000, tonumber(fields[6]) or 0, 0, #fields[10],
-                tonumber(reason)})
+        local id, due, attempts, why, data, every = parked_fields(found)
+        if id then
+            local reason = match(why, '^park:(%d+)$') or '4294967295'
+            add_row(reply, {id, '', tonumber(due) or 0, tonumber(match(found[1], '^%d+')) * 1000,
+                tonumber(attempts) or 0, tonumber(every or 0), #data, tonumber(reason)})
         end
     end
     return #entries == count and entries[count][1] or nil
@@ -333,7 +342,7 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a parked task into the queue again.
+-- Puts a parked task into the queue again, due now. The periods of a periodic task begin anew.
 -- Keys: `dead`, `due`, `task`, `state`, `seats`, `past`.
 -- Arguments: `entry`, optionally `until`, `holder`, `epoch`.
 local function revive(keys, args)
@@ -346,8 +355,8 @@ local function revive(keys, args)
     if not found then
         return {ENOENT}
     end
-    local fields = found[2]
-    if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_new_id(fields[2]) then
+    local id, _, _, _, data, every = parked_fields(found)
+    if not is_new_id(id) then
         return {EINVAL}
     end
     redis_call('ZCARD', past)
@@ -356,11 +365,14 @@ local function revive(keys, args)
     if late then
         return late
     end
-    local result = insert({due_key, task, state, seats}, fields[2], now, '', fields[10], now,
-        look_by)
+    local result = insert({due_key, task, state, seats}, id, now, '', data, now, look_by, nil,
+        every)
     if result[1] == 0 then
         redis_call('XDEL', dead, args[1])
-        redis_call('ZREM', past, fields[2])
+        redis_call('ZREM', past, id)
+        if every then
+            note_periodic(state, version)
+        end
     end
     return result
 end

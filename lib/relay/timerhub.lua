@@ -317,11 +317,15 @@ local function add_entry(ready, id, due, attempts, data, every)
 end
 
 -- Adds an entry to the key `dead`, the stream of parked tasks. That may cut off its oldest entries,
--- which are counted. Returns an error, which is a table, if Redis refuses the entry.
-local function bury(dead, most, id, due, attempts, why, data)
+-- which are counted. `every` is nil if the task is not periodic. Returns an error, which is a
+-- table, if Redis refuses the entry.
+local function bury(dead, most, id, due, attempts, why, data, every)
     local before = redis_pcall('XLEN', dead)
-    local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
-        'n', text(attempts), 'why', why, 'data', data)
+    local fields = {'id', id, 'due', due, 'n', text(attempts), 'why', why, 'data', data}
+    if every then
+        fields[11], fields[12] = 'every', match(every, '^%d+')
+    end
+    local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', unpack(fields))
     if type(added) ~= 'table' then
         local cut = before + 1 - redis_call('XLEN', dead)
         if cut > 0 then
@@ -840,8 +844,8 @@ end
 
 -- Moves a taken task to the key `dead`. `keys` begins like the keys of retry and park. Returns nil,
 -- or the error with which Redis refuses the entry, and then nothing has changed.
-local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data)
-    local buried = bury(dead, conf.dead_max, id, due, attempts, why, data)
+local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data, every)
+    local buried = bury(dead, conf.dead_max, id, due, attempts, why, data, every)
     if type(buried) == 'table' then
         return buried
     end
@@ -890,7 +894,7 @@ local function retry(keys, args)
     end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         return set_down(keys, dead, conf, now, id, put_us, entry, was_due, attempts, 'attempts',
-            data) or {0, -1, now, 1}
+            data, every) or {0, -1, now, 1}
     end
     redis_call('ZADD', due_key, score_of(due), id)
     redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data,
@@ -909,7 +913,7 @@ local function park(keys, args)
     if not reason then
         return {EINVAL}
     end
-    local result, _, put_us, entry = find_task(task, id, args[2] or '')
+    local result, _, put_us, entry, every = find_task(task, id, args[2] or '')
     if result ~= 0 then
         return refuse(state, result)
     end
@@ -924,7 +928,7 @@ local function park(keys, args)
     end
     redis_call('ZCARD', past)
     return set_down(keys, dead, settings(state), now, id, put_us, entry, due, attempts,
-        'park:' .. text(reason), data) or {0, now}
+        'park:' .. text(reason), data, every) or {0, now}
 end
 
 -- Begins the lease of a delivery again.
@@ -1077,14 +1081,15 @@ end
 -- attempts_max attempts, to the key `dead`. If Redis refuses the latter, it goes to the stream all
 -- the same. An entry that is not its task's latest goes to `dead` only. Returns whether the old
 -- entry can be deleted.
-local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
-    local stage, _, put_us, current, _, every = parse(redis_call('HGET', q.task, id) or nil)
+local function give_again(q, conf, now, sum, entry, id, due, attempts, data, every)
+    local stage, _, put_us, current = parse(redis_call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
         redis_call('HINCRBY', q.state, 'orphans', 1)
-        return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data)) ~= 'table'
+        return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data,
+            every)) ~= 'table'
     end
-    if conf.attempts_max > 0 and attempts >= conf.attempts_max and
-        type(bury(q.dead, conf.dead_max, id, due, attempts, 'attempts', data)) ~= 'table' then
+    if conf.attempts_max > 0 and attempts >= conf.attempts_max and type(bury(q.dead,
+        conf.dead_max, id, due, attempts, 'attempts', data, every)) ~= 'table' then
         finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.dead = sum.dead + 1
         return true
@@ -1106,10 +1111,10 @@ end
 
 local function end_lease(q, conf, now, sum, entry)
     local found = read_entry(q.ready, entry)
-    local id, due, attempts, data = entry_fields(found)
+    local id, due, attempts, data, every = entry_fields(found)
     local useless = true
     if attempts then
-        useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
+        useless = give_again(q, conf, now, sum, entry, id, due, attempts, data, every)
     elseif found then
         -- Another program has written the entry. It goes to the key `dead`, so that its author can
         -- find it there.

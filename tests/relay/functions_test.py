@@ -189,9 +189,9 @@ class Run:
         rows = self.each(which, self.dice.randrange(1, 9))
         got = [(row[0], row[2], *row[3 if which == "waiting" else 4:]) for row in rows]
         if which == "parked":
-            wanted = [(name.encode(), due, attempts, 0, len(data),
+            wanted = [(name.encode(), due, attempts, interval, len(data),
                        int(why[5:]) if why.startswith("park:") else 2**32 - 1)
-                      for name, due, attempts, why, data in model.dead]
+                      for name, due, attempts, why, data, interval in model.dead]
             return got, wanted
         entries = [entry for entry in model.stream if entry.name and
                    (entry.pending if which == "taken" else not entry.delivered)]
@@ -398,7 +398,8 @@ class Run:
         past = self.redis("ZRANGE", QUEUE + "past", 0, -1, "WITHSCORES")
         expect({name.decode(): int(float(until)) for name, until in zip(past[::2], past[1::2])} ==
                self.model.past, "past:", past, self.model.past)
-        dead = [(fields[1].decode(), int(fields[3]), int(fields[5]), fields[7].decode(), fields[9])
+        dead = [(fields[1].decode(), int(fields[3]), int(fields[5]), fields[7].decode(), fields[9],
+                 int(*fields[11:]))
                 for _, fields in self.redis("XRANGE", QUEUE + "dead", "-", "+")]
         expect(dead == self.model.dead, "dead:", dead, self.model.dead)
         seats = self.redis("ZRANGE", QUEUE + "seats", 0, -1, "WITHSCORES")
