@@ -383,6 +383,11 @@ def check_wiped(redis):
     look(redis)
     expect(read_all(redis) == [], "no group after FLUSHALL")
     expect(redis("HGET", QUEUE + "state", "version") == b"2", "no version after FLUSHALL")
+    # A parked periodic task is left of the queue before. Only layout 3 has its record.
+    redis("XADD", QUEUE + "dead", "9-9", "id", "p", "due", 1, "n", 1, "why", "attempts", "data", "",
+          "every", 1000)
+    expect(call(redis, "revive", "9-9")[0] == 0, "revive of a periodic task")
+    expect(redis("HGET", QUEUE + "state", "version") == b"3", "version after a periodic task")
     redis("FLUSHALL")
     redis("SET", QUEUE + "past", "x")
     refused(redis, "WRONGTYPE", "look", *ARGUMENTS["look"])  # no queue is made without a look
