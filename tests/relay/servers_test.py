@@ -318,11 +318,26 @@ def check_other_server(driver, sentinel, new, breaks=True):
     wait_until(lambda: not clients_of(old, "xreadgroup"), "the old takers' connection closed")
 
 
+def check_tries(server):
+    """A takers' connection that fails again and again is tried less and less often."""
+    proxy = SlowProxy(None, server.port)
+    driver = Driver.opened(f"redis://127.0.0.1:{proxy.port}")
+    begin_take(driver, server)
+    end_take(driver, server, "tries")
+    blocked, proxy.cut_after, made = begin_take(driver, server), 0, proxy.made
+    server.client()("CLIENT", "KILL", "ID", blocked)
+    time.sleep(1)
+    expect(proxy.made - made < 15, "tries to connect in a second:", proxy.made - made)
+    driver.kill()
+    proxy.close()
+
+
 def check_takers_connection():
     with PortServer() as a, PortServer(host="127.0.0.2", port=a.port) as b, \
             PortServer(host="127.0.0.2") as c:
         sentinel = FakeSentinel(a)
         driver = Driver.opened(url_of([sentinel]))
+        check_tries(a)
         check_same_server(driver, a)
         check_other_server(driver, sentinel, b)  # a server on another host
         check_other_server(driver, sentinel, c)  # a server on another port

@@ -239,6 +239,8 @@ TEST_LOOP(misuse_of_a_loop_is_answered, 20, ALARMS)
 	expect_eq(timerhub_loop_stats(NULL, &stats), -EINVAL);
 	expect_eq(timerhub_loop_stats(loop, NULL), -EINVAL);
 	expect_eq(timerhub_loop_stats(loop, &stats), -EINVAL);
+	stats.size = 1;
+	expect_eq(timerhub_loop_stats(loop, &stats), -EINVAL);
 	stats.size = 0;
 	expect_eq(timerhub_loop_stats(loop, &stats), 0);
 	expect_eq(stats.size, sizeof(stats));

@@ -111,6 +111,7 @@ static void check_notes(uint32_t flags)
 	timerhub_timer timers[10];
 
 	expect_eq(timerhub_open(&hub, &config), 0);
+	expect_eq(u64_load_relaxed(&hub->board->owner.tid), 0);
 	expect_eq(timerhub_queue_open(hub, &queue, NULL), 0);
 	expect_notes(hub, 0, 0, 0);
 	for (unsigned i = 0; i < 10; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "board/thread_cell.h"
+#include "queue/running_callbacks.h"
 
 #define STATES_MAX 800
 #define QUEUE 500
@@ -126,4 +127,15 @@ TEST(a_cell_that_is_quiet_is_read_as_it_is, 20)
 		expect(reading.where != TIMERHUB_IN_CALLBACK || was_so(&reading));
 		expect(states[first].fn == 0 || reading.where == TIMERHUB_IN_CALLBACK);
 	}
+}
+
+/* A canceller searches all cells up to the last one that was ever taken. */
+TEST(threads_of_one_cpu_take_cells_side_by_side, 20)
+{
+	struct callbacks callbacks = { .end = 0 };
+
+	expect_eq(callbacks_open(&callbacks), 0);
+	for (unsigned i = 0; i < 4; i++)
+		expect_eq(callbacks_enter(&callbacks, 5) - callbacks.cells, 5 + i);
+	callbacks_close(&callbacks);
 }
