@@ -212,7 +212,8 @@ struct timerhub_loop_stats {
 	uint64_t refused;
 	/*
 	 * How many callbacks took slow_ns or longer, and how long these callbacks took altogether.
-	 * Both numbers are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
+	 * Both are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE, and begin at 0 in a
+	 * forked child.
 	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];

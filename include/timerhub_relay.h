@@ -416,8 +416,8 @@ typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void 
 
 /*
  * Calls `fn`, which may make any call except close, for each task in the state `which`. Tasks can
- * change meanwhile, and one that becomes due may be listed twice. Returns 0, what `fn` has
- * returned, or a network error.
+ * change meanwhile: one that becomes due may be listed twice, and one that is moved or replaced
+ * not at all. Returns 0, what `fn` has returned, or a network error.
  */
 TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
                                      timerhub_relay_each_fn *fn, void *context);

@@ -188,7 +188,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		return result;
 	/*
 	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
-	 * the teardown of an io_uring instance that this thread has closed.
+	 * the teardown of an io_uring instance that this thread has created.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)

@@ -12,6 +12,8 @@
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
  * tests/service/test_loop.c.
  */
+#include <string.h>
+
 #include "base/invariant.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
@@ -53,6 +55,7 @@ static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          timerhub_timeout_fn *fn)
 {
+	static const struct timerhub_timeout zeroed;
 	int result;
 
 	if (!timeout || !fn || !timeout_is_aligned(timeout))
@@ -60,7 +63,7 @@ int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *ti
 	result = loop_check_alive(loop);
 	if (result < 0)
 		return result;
-	if (timeout->owner != 0)
+	if (memcmp(timeout, &zeroed, sizeof(zeroed)) != 0)
 		return -EEXIST;
 	if (!places_take(&loop->places, timeout, fn))
 		return -EAGAIN;

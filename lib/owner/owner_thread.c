@@ -311,6 +311,26 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
+ * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
+ * used where the kernel refuses the ring. Returns 0 or a negative errno.
+ */
+static int owner_open_sleeper(struct owner *owner)
+{
+	int result = -ENOSYS;
+
+	if (owner->config.sleeper != TIMERHUB_SLEEPER_POLL)
+		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
+		                            owner->deadline_fd.fd);
+	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_URING)
+		return result;
+	if (result < 0)
+		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
+	u64_store_relaxed(&owner->counts->sleeper,
+	                  result < 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
+	return 0;
+}
+
+/*
  * Sets the owner thread's name, CPUs and priority, and prepares io_uring or ppoll(2) for its
  * sleeps. The thread calls it first. Returns 0 or a negative errno.
  */
@@ -323,6 +343,8 @@ static int owner_begin_thread(struct owner *owner)
 	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
+	if (result == 0)
+		result = owner_open_sleeper(owner);
 	if (result < 0)
 		return result;
 	result = owner->sleeper.ops->start(&owner->sleeper);
@@ -357,26 +379,6 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
- * used where the kernel refuses the ring. Returns 0 or a negative errno.
- */
-static int owner_open_sleeper(struct owner *owner)
-{
-	int result = -ENOSYS;
-
-	if (owner->config.sleeper != TIMERHUB_SLEEPER_POLL)
-		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
-		                            owner->deadline_fd.fd);
-	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_URING)
-		return result;
-	if (result < 0)
-		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
-	u64_store_relaxed(&owner->counts->sleeper,
-	                  result < 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
-	return 0;
-}
-
-/*
  * Closes the owner's io_uring ring and its timerfd, if it has them. The owner's thread must have
  * ended, or must not have been started.
  */
@@ -398,8 +400,6 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
 		result = deadline_fd_create(&owner->deadline_fd);
-	if (result == 0)
-		result = owner_open_sleeper(owner);
 	if (result == 0)
 		result = thread_create(&owner->thread, owner_main, owner);
 	if (result < 0) {

@@ -48,8 +48,9 @@ struct sleeper {
 };
 
 /*
- * Sets up a sleeper that waits in an io_uring ring. Returns 0, or a negative errno if the kernel
- * refuses the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it,
+ * because the end of a ring interrupts a call of the thread that has created it. Returns 0, or a
+ * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

@@ -4,8 +4,8 @@
  * wake the owner), and of the timerfd if there is one. Such a poll completes each time the bell
  * rings, so nobody needs to read the bell to clear it.
  *
- * The thread that opens the hub creates the ring, because it must return the errors. The ring stays
- * disabled until the owner's thread enables it, because only one thread may submit to it.
+ * The owner's thread creates the ring, because when a ring is torn down, the kernel lets a call of
+ * the thread that has created it fail with EINTR.
  *
  * A sleep is one system call that has the timeout as its argument, so there is no request to cancel
  * afterwards. But before Linux 6.15 a thread that waits there counts as one that waits for a disk,

@@ -54,8 +54,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	uint64_t none = 0;
 
 	/*
-	 * The relaxed load only avoids a CAS that would fail. [callback-cell] pairs with
-	 * callback_free(): the thread that had the cell before writes to it no longer.
+	 * The relaxed load only avoids a CAS that would fail. The thread that had the cell before
+	 * writes to it no longer: [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))

@@ -6,16 +6,17 @@
 -- Pauses the queue, so that relays move no task into the stream. What nobody has taken leaves the
 -- stream, in steps: the reply is 0 and the cursor for the next call, or '' at the end.
 -- Keys: `due`, `task`, `ready`, `state`.
--- Argument: optionally `cursor`.
+-- Arguments: optionally `cursor`, `until`, `holder`, `epoch`.
 local function pause(keys, args)
     local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
     local cursor = args[1] ~= '' and args[1] or nil
     if cursor and not find(cursor, '^%d+%-%d+$') then
         return {EINVAL}
     end
-    local conf = settings(state)
-    if conf.version and conf.version > LAYOUT then
-        return {EOPNOTSUPP}
+    local conf, _, fenced, version = settings(state), look_by_of(state, args[3])
+    local late = refusal_of_late(now_us(), args[2], args[3], args[4], fenced, version)
+    if late then
+        return late
     end
     redis_call('ZCARD', due_key)
     redis_call('HLEN', task)
@@ -40,16 +41,30 @@ end
 
 -- Ends a pause, and wakes relays for the tasks that are due.
 -- Keys: `state`, `seats`.
-local function resume(keys)
-    local state, seats = keys[1], keys[2]
-    local conf, now = settings(state), now_us()
-    if conf.version and conf.version > LAYOUT then
-        return {EOPNOTSUPP}
+-- Arguments: optionally `until`, `holder`, `epoch`.
+local function resume(keys, args)
+    local state, seats, now = keys[1], keys[2], now_us()
+    local look_by, fenced, version = look_by_of(state, args[2])
+    local late = refusal_of_late(now, args[1], args[2], args[3], fenced, version)
+    if late then
+        return late
     end
-    local found = find_seats((look_by_of(state)), state, seats, now, now)
+    local found = find_seats(look_by, state, seats, now, now)
     redis_call('HDEL', state, 'paused')
     ring(state, seats, found)
     return {0}
+end
+
+-- Returns whether the id `a` is behind `b` among ids of one due time. Redis compares bytes, but
+-- Lua's own comparison follows the server's locale.
+local function is_behind(a, b)
+    for at = 1, #a do
+        local one, other = byte(a, at), byte(b, at) or -1
+        if one ~= other then
+            return one > other
+        end
+    end
+    return false
 end
 
 -- Returns the rank of the first task in the key `due` that comes after (due, id).
@@ -62,7 +77,7 @@ local function rank_behind(due_key, due, id)
         redis_call('ZCOUNT', due_key, '-inf', due)
     while low < high do
         local middle = math.floor((low + high) / 2)
-        if redis_call('ZRANGE', due_key, middle, middle)[1] > id then
+        if is_behind(redis_call('ZRANGE', due_key, middle, middle)[1], id) then
             high = middle
         else
             low = middle + 1
@@ -100,12 +115,16 @@ local function each_waiting(q, cursor, count, reply)
 end
 
 -- Adds entries of the stream to a reply. Returns the entry at which to go on, or nil at the end.
-local function each_entry(entries, count, pending, reply)
+local function each_entry(q, entries, count, pending, reply)
     for index, found in ipairs(entries) do
         local id, due, attempts, data, every = entry_fields(found)
-        local holder, since = '', tonumber(match(found[1], '^%d+')) * 1000
+        local holder, since = '', nil
         if pending then
             holder, since = pending[index][2], pending[index].since
+        elseif attempts then
+            -- An entry also counts the delivery that is still to come.
+            local _, _, put_us = parse(redis_call('HGET', q.task, id) or nil)
+            since, attempts = tonumber(put_us or match(found[1], '^%d+') .. '000'), attempts - 1
         end
         if attempts then
             add_row(reply, {id, holder, tonumber(due), since, attempts,
@@ -132,8 +151,18 @@ local function each_taken(q, cursor, count, reply)
             pending[#pending + 1], entries[#entries + 1] = one, found
         end
     end
-    each_entry(entries, -1, pending, reply)
+    each_entry(q, entries, -1, pending, reply)
     return #all == count and all[count][1] or nil
+end
+
+-- Returns the fields of an entry of the key `dead`, as text: `id`, `due`, `n`, `why`, `data` and, of
+-- a periodic task, `every`. Returns nil if another program has written the entry.
+local function parked_fields(entry)
+    local fields = entry[2]
+    local every = match(fields[12] or '', '^[1-9]%d*$')
+    if fields[1] == 'id' and fields[9] == 'data' and #fields == (every and 12 or 10) then
+        return fields[2], fields[4], fields[6], fields[8], fields[10], every
+    end
 end
 
 -- Adds the parked tasks to a reply. Returns the entry at which to go on, or nil at the end.
@@ -141,12 +170,11 @@ local function each_parked(q, cursor, count, reply)
     local entries = redis_call('XRANGE', q.dead, cursor == '' and '-' or '(' .. cursor, '+',
         'COUNT', count)
     for _, found in ipairs(entries) do
-        local fields = found[2]
-        if #fields == 10 and fields[1] == 'id' and fields[9] == 'data' then
-            local reason = match(fields[8], '^park:(%d+)$') or '4294967295'
-            add_row(reply, {fields[2], '', tonumber(fields[4]) or 0,
-                tonumber(match(found[1], '^%d+')) * 1000, tonumber(fields[6]) or 0, 0, #fields[10],
-                tonumber(reason)})
+        local id, due, attempts, why, data, every = parked_fields(found)
+        if id then
+            local reason = match(why, '^park:(%d+)$') or '4294967295'
+            add_row(reply, {id, '', tonumber(due) or 0, tonumber(match(found[1], '^%d+')) * 1000,
+                tonumber(attempts) or 0, tonumber(every or 0), #data, tonumber(reason)})
         end
     end
     return #entries == count and entries[count][1] or nil
@@ -182,7 +210,7 @@ local function each(keys, args)
         local stage, entry = match(cursor, '^([rs]?)(.*)$')
         local from = entry ~= '' and entry or last_delivered(q.ready)
         local entries = from and redis_call('XRANGE', q.ready, '(' .. from, '+', 'COUNT', few) or {}
-        next_one = each_entry(entries, few, nil, reply)
+        next_one = each_entry(q, entries, few, nil, reply)
         if next_one then
             next_one = (stage == 's' and 's' or 'r') .. next_one
         elseif stage ~= 's' then
@@ -239,12 +267,9 @@ local function stat(keys)
     say('now', text(now))
     say('tasks', tasks)
     say('waiting', due)
-    local length, taken = redis_call('XLEN', q.ready), 0
-    if last_delivered(q.ready) then
-        taken = redis_call('XPENDING', q.ready, GROUP)[1]
-    end
-    say('ready', length)
-    say('taken', taken)
+    local _, taken = last_delivered(q.ready)
+    say('ready', redis_call('XLEN', q.ready))
+    say('taken', taken or 0)
     say('lag', text(lag_of(q.ready, now)))
     say('overdue', text(overdue_of(q.due, now)))
     say('parked', redis_call('XLEN', q.dead))
@@ -317,7 +342,7 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a parked task into the queue again.
+-- Puts a parked task into the queue again, due now. The periods of a periodic task begin anew.
 -- Keys: `dead`, `due`, `task`, `state`, `seats`, `past`.
 -- Arguments: `entry`, optionally `until`, `holder`, `epoch`.
 local function revive(keys, args)
@@ -330,8 +355,8 @@ local function revive(keys, args)
     if not found then
         return {ENOENT}
     end
-    local fields = found[2]
-    if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_new_id(fields[2]) then
+    local id, _, _, _, data, every = parked_fields(found)
+    if not is_new_id(id) then
         return {EINVAL}
     end
     redis_call('ZCARD', past)
@@ -340,11 +365,14 @@ local function revive(keys, args)
     if late then
         return late
     end
-    local result = insert({due_key, task, state, seats}, fields[2], now, '', fields[10], now,
-        look_by)
+    local result = insert({due_key, task, state, seats}, id, now, '', data, now, look_by, nil,
+        every)
     if result[1] == 0 then
         redis_call('XDEL', dead, args[1])
-        redis_call('ZREM', past, fields[2])
+        redis_call('ZREM', past, id)
+        if every then
+            note_periodic(state, version)
+        end
     end
     return result
 end

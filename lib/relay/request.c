@@ -112,7 +112,7 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 
 enum effect {
 	NO_CHANGE,
-	CHANGE, /* changes a lease only: see request_is_change() */
+	CHANGE, /* changes a lease or a pause only: see request_is_change() */
 	FACT,   /* changes a task: see request_is_fact() */
 };
 
@@ -146,8 +146,8 @@ static const struct kind kinds[REQUEST_KINDS] = {
 	[REQUEST_LOOK] = { "look", "due task ready dead past state seats seen", "", NO_CHANGE, 0 },
 	[REQUEST_LEAVE] = { "leave", "seats seen state", "i", NO_CHANGE, 0 },
 	[REQUEST_FORGET] = { "forget", "ready state", "i", NO_CHANGE, 0 },
-	[REQUEST_PAUSE] = { "pause", "due task ready state", "i", NO_CHANGE, 0 },
-	[REQUEST_RESUME] = { "resume", "state seats", "", NO_CHANGE, 0 },
+	[REQUEST_PAUSE] = { "pause", "due task ready state", "i", CHANGE, 0 },
+	[REQUEST_RESUME] = { "resume", "state seats", "", CHANGE, 0 },
 	[REQUEST_EACH] = { "each", "due task ready dead state", "fic", NO_CHANGE, 0 },
 };
 

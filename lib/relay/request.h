@@ -188,8 +188,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /*
- * Returns whether a request changes a task or a lease. Such a request carries its deadline, the
- * client's name and its epoch, because Redis must refuse it if it is late.
+ * Returns whether a request changes a task or a lease, or pauses or resumes the queue. Such a
+ * request carries its deadline, the client's name and its epoch, because Redis must refuse it if it
+ * is late.
  */
 bool request_is_change(const struct request *request);
 

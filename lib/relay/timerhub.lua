@@ -50,7 +50,7 @@ local function globals()
 end
 
 local redis_call, redis_pcall, tonumber, type
-local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
+local byte, find, format, match, sub = ('').byte, ('').find, ('').format, ('').match, ('').sub
 
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
@@ -249,7 +249,8 @@ end
 -- ---- entries of the stream of ready tasks ----
 
 -- Returns whether the entry id `a` is below `b`. An entry id is a pair of numbers, which may have
--- more digits than a double holds.
+-- more digits than a double holds. Lua compares texts by the server's locale, but all locales have
+-- the digits in one order.
 local function is_below(a, b)
     local a_ms, a_seq = match(a, '^0*(%d-)%-0*(%d-)$')
     local b_ms, b_seq = match(b, '^0*(%d-)%-0*(%d-)$')
@@ -259,21 +260,23 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- Returns the id of the last entry that was delivered to a consumer, or nil if the consumer group
--- does not exist.
+-- Returns the id of the last entry that was delivered to a consumer, and how many entries are
+-- pending, or nil if the consumer group does not exist. XPENDING without a range would count them
+-- too, but visits all consumers.
 local function last_delivered(ready)
     if redis_call('EXISTS', ready) == 0 then
         return nil
     end
     for _, group in ipairs(redis_call('XINFO', 'GROUPS', ready)) do
         if group[2] == GROUP then
-            return group[8]
+            return group[8], group[6]
         end
     end
 end
 
-local function pending_of(ready, entry)
-    return redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+-- Returns the first pending entry of a range: its id, consumer, idle time and deliveries.
+local function pending_of(ready, from, to)
+    return redis_call('XPENDING', ready, GROUP, from, to or from, 1)[1]
 end
 
 -- Returns whether an entry is 'undelivered', 'taken' or 'finished'. It is finished if a consumer
@@ -314,11 +317,15 @@ local function add_entry(ready, id, due, attempts, data, every)
 end
 
 -- Adds an entry to the key `dead`, the stream of parked tasks. That may cut off its oldest entries,
--- which are counted. Returns an error, which is a table, if Redis refuses the entry.
-local function bury(dead, most, id, due, attempts, why, data)
+-- which are counted. `every` is nil if the task is not periodic. Returns an error, which is a
+-- table, if Redis refuses the entry.
+local function bury(dead, most, id, due, attempts, why, data, every)
     local before = redis_pcall('XLEN', dead)
-    local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
-        'n', text(attempts), 'why', why, 'data', data)
+    local fields = {'id', id, 'due', due, 'n', text(attempts), 'why', why, 'data', data}
+    if every then
+        fields[11], fields[12] = 'every', match(every, '^%d+')
+    end
+    local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', unpack(fields))
     if type(added) ~= 'table' then
         local cut = before + 1 - redis_call('XLEN', dead)
         if cut > 0 then
@@ -523,19 +530,20 @@ end
 -- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit in the
 -- queue. If the id's task has ended, a put of the id is refused until `refused_until`, a time as
 -- text. With the flag `r` it succeeds all the same, unless it is a repeated one (flag `d`), whose
--- first sending may have put the task that has ended.
+-- first sending may have put the task that has ended. The second value is true if the put needs no
+-- room because it takes the place that the id has in `past`.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
-    if refused_until and tonumber(refused_until) > now and
-        (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
+    local is_past = refused_until and tonumber(refused_until) > now
+    if is_past and (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
         return EALREADY
     end
     if #data > data_max then
         return EMSGSIZE
     end
-    if room <= 0 and not (is_known and find(flags, 'r', 1, true)) then
+    if room <= 0 and not is_past and not (is_known and find(flags, 'r', 1, true)) then
         return is_known and EEXIST or EAGAIN
     end
-    return 0
+    return 0, is_past
 end
 
 -- Puts a task. `call` has CALL bytes, which no other put of this id has.
@@ -602,7 +610,7 @@ local function puts(keys, args)
         local flags, data, limit = args[at + 2], args[at + 3], args[at + 4]
         local call = args[at + 5] ~= '' and args[at + 5] or nil
         local result, due, every = read_put(id, args[at + 1], flags, data, call, now)
-        local stage, by, _
+        local refused_until, is_past, stage, by, _ = not own and refused[index]
         if record then
             stage, _, _, _, by = parse(record)
         end
@@ -610,7 +618,7 @@ local function puts(keys, args)
         if result == 0 and limit ~= '' and now > (tonumber(limit) or -1) then
             result = ETIME
         elseif result == 0 then
-            result = refusal_of(is_ours and 1 or room, data_max, refused[index],
+            result, is_past = refusal_of(is_ours and 1 or room, data_max, refused_until,
                 not is_ours and record, flags, data, now)
         end
         if is_ours then
@@ -624,11 +632,11 @@ local function puts(keys, args)
         if result == 0 and not is_ours then
             local value = new_record(stamp, call, data, every)
             has_periodic = has_periodic or every
-            anew[#anew + 1] = refused[index] and id or nil
+            anew[#anew + 1] = refused_until and id or nil
             scores[size + 1], scores[size + 2] = score_of(due), id
             values[size + 1], values[size + 2] = id, value
             size, written[id] = size + 2, size + 2
-            room = record and room or room - 1
+            room = (record or is_past) and room or room - 1
             earliest = due < earliest and due or earliest
         end
         reply[2 * index + 1] = result
@@ -836,8 +844,8 @@ end
 
 -- Moves a taken task to the key `dead`. `keys` begins like the keys of retry and park. Returns nil,
 -- or the error with which Redis refuses the entry, and then nothing has changed.
-local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data)
-    local buried = bury(dead, conf.dead_max, id, due, attempts, why, data)
+local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data, every)
+    local buried = bury(dead, conf.dead_max, id, due, attempts, why, data, every)
     if type(buried) == 'table' then
         return buried
     end
@@ -886,7 +894,7 @@ local function retry(keys, args)
     end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         return set_down(keys, dead, conf, now, id, put_us, entry, was_due, attempts, 'attempts',
-            data) or {0, -1, now, 1}
+            data, every) or {0, -1, now, 1}
     end
     redis_call('ZADD', due_key, score_of(due), id)
     redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data,
@@ -905,7 +913,7 @@ local function park(keys, args)
     if not reason then
         return {EINVAL}
     end
-    local result, _, put_us, entry = find_task(task, id, args[2] or '')
+    local result, _, put_us, entry, every = find_task(task, id, args[2] or '')
     if result ~= 0 then
         return refuse(state, result)
     end
@@ -920,7 +928,7 @@ local function park(keys, args)
     end
     redis_call('ZCARD', past)
     return set_down(keys, dead, settings(state), now, id, put_us, entry, due, attempts,
-        'park:' .. text(reason), data) or {0, now}
+        'park:' .. text(reason), data, every) or {0, now}
 end
 
 -- Begins the lease of a delivery again.
@@ -1073,14 +1081,15 @@ end
 -- attempts_max attempts, to the key `dead`. If Redis refuses the latter, it goes to the stream all
 -- the same. An entry that is not its task's latest goes to `dead` only. Returns whether the old
 -- entry can be deleted.
-local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
-    local stage, _, put_us, current, _, every = parse(redis_call('HGET', q.task, id) or nil)
+local function give_again(q, conf, now, sum, entry, id, due, attempts, data, every)
+    local stage, _, put_us, current = parse(redis_call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
         redis_call('HINCRBY', q.state, 'orphans', 1)
-        return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data)) ~= 'table'
+        return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data,
+            every)) ~= 'table'
     end
-    if conf.attempts_max > 0 and attempts >= conf.attempts_max and
-        type(bury(q.dead, conf.dead_max, id, due, attempts, 'attempts', data)) ~= 'table' then
+    if conf.attempts_max > 0 and attempts >= conf.attempts_max and type(bury(q.dead,
+        conf.dead_max, id, due, attempts, 'attempts', data, every)) ~= 'table' then
         finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.dead = sum.dead + 1
         return true
@@ -1102,10 +1111,10 @@ end
 
 local function end_lease(q, conf, now, sum, entry)
     local found = read_entry(q.ready, entry)
-    local id, due, attempts, data = entry_fields(found)
+    local id, due, attempts, data, every = entry_fields(found)
     local useless = true
     if attempts then
-        useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
+        useless = give_again(q, conf, now, sum, entry, id, due, attempts, data, every)
     elseif found then
         -- Another program has written the entry. It goes to the key `dead`, so that its author can
         -- find it there.
@@ -1146,8 +1155,8 @@ end
 -- to delete.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
-    local first = redis_call('XPENDING', q.ready, GROUP)[2]
-    local upto, chunk, bytes, seen = first and '(' .. first or '+', chunk_of(conf), 0, 0
+    local first = pending_of(q.ready, '-', '+')
+    local upto, chunk, bytes, seen = first and '(' .. first[1] or '+', chunk_of(conf), 0, 0
     while last and seen < ACKED and bytes < LOOK_BYTES do
         local count = math.min(chunk, ACKED - seen)
         local entries = redis_call('XRANGE', q.ready, '-', upto, 'COUNT', count)

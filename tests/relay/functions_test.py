@@ -94,7 +94,7 @@ class Run:
 
     def task(self):
         """Returns the arguments of a random put, except `until`."""
-        name = self.dice.choice(NAMES + ["", "x" * 65])
+        name = self.dice.choice(NAMES + 9 * list(self.model.past) + ["", "x" * 65])
         when, flags = self.when()
         if self.dice.randrange(4) == 0:
             flags += self.dice.choice(("r", "r", "rd"))
@@ -129,6 +129,8 @@ class Run:
         tasks = [(*self.task(), self.dice.choice((None, self.until())),
                   self.dice.choice((None, self.number())))
                  for _ in range(self.dice.randrange(1, 5))]
+        if self.dice.randrange(3) == 0:
+            tasks.append((tasks[0][0], *self.task()[1:], None, None))
         words = [word if word is not None else "" for task in tasks for word in task]
         return (self.call("puts", holder, epoch, *words),
                 self.model.puts(holder, epoch, tasks))
@@ -162,14 +164,14 @@ class Run:
                 self.model.park(name, entry, reason, *life))
 
     def step_pause(self):
+        life, cursor = self.life(), ""
         if self.model.paused:
-            return self.call("resume"), self.model.resume()
-        cursor = ""
+            return self.call("resume", *life), self.model.resume(*life)
         while True:
-            answer = self.call("pause", cursor)
-            cursor = answer[1]
+            answer = self.call("pause", cursor, *life)
+            cursor = answer[1] if answer[0] == 0 else b""
             if cursor == b"":
-                return answer, self.model.pause()
+                return answer, self.model.pause(*life)
 
     def each(self, which, count):
         cursor, rows = "", []
@@ -181,23 +183,26 @@ class Run:
                 return rows
 
     def step_each(self):
-        """Compares who has what: id, holder, due time, attempts, interval and bytes."""
+        """Compares who has what: id, due time, attempts, interval and bytes, and of a waiting task
+        since when. The other two states begin on Redis's own clock."""
         model, which = self.model, self.dice.choice(("waiting", "taken", "parked"))
         rows = self.each(which, self.dice.randrange(1, 9))
-        got = [(row[0], *row[2:3], *row[4:]) for row in rows]
+        got = [(row[0], row[2], *row[3 if which == "waiting" else 4:]) for row in rows]
         if which == "parked":
-            wanted = [(name.encode(), due, attempts, 0, len(data),
+            wanted = [(name.encode(), due, attempts, interval, len(data),
                        int(why[5:]) if why.startswith("park:") else 2**32 - 1)
-                      for name, due, attempts, why, data in model.dead]
+                      for name, due, attempts, why, data, interval in model.dead]
             return got, wanted
         entries = [entry for entry in model.stream if entry.name and
                    (entry.pending if which == "taken" else not entry.delivered)]
-        wanted = [(entry.name.encode(), entry.due, entry.attempts,
-                   model.tasks[entry.name].interval, len(entry.data), 0) for entry in entries]
+        since = [(model.tasks[entry.name].put, entry.attempts - 1) if which == "waiting" else
+                 (entry.attempts,) for entry in entries]
+        wanted = [(entry.name.encode(), entry.due, *one, model.tasks[entry.name].interval,
+                   len(entry.data), 0) for one, entry in zip(since, entries)]
         if which == "waiting":
             waiting = [(due, name, model.tasks[text]) for due, name, text in model.waiting()
                        if text not in model.poison]
-            wanted += [(name, -1 if due == NEVER else due, task.attempts, task.interval,
+            wanted += [(name, -1 if due == NEVER else due, task.put, task.attempts, task.interval,
                         len(task.data), 0) for due, name, task in waiting]
         return got, wanted
 
@@ -393,7 +398,8 @@ class Run:
         past = self.redis("ZRANGE", QUEUE + "past", 0, -1, "WITHSCORES")
         expect({name.decode(): int(float(until)) for name, until in zip(past[::2], past[1::2])} ==
                self.model.past, "past:", past, self.model.past)
-        dead = [(fields[1].decode(), int(fields[3]), int(fields[5]), fields[7].decode(), fields[9])
+        dead = [(fields[1].decode(), int(fields[3]), int(fields[5]), fields[7].decode(), fields[9],
+                 int(*fields[11:]))
                 for _, fields in self.redis("XRANGE", QUEUE + "dead", "-", "+")]
         expect(dead == self.model.dead, "dead:", dead, self.model.dead)
         seats = self.redis("ZRANGE", QUEUE + "seats", 0, -1, "WITHSCORES")

@@ -185,7 +185,8 @@ class Model:
         if task and ("r" not in flags or task.entry):
             return [EEXIST]
         refused = sum(until > self.now for until in self.past.values())
-        if not task and len(self.tasks) + refused >= self.conf["tasks_max"]:
+        anew = self.past.get(name, 0) > self.now  # its place among the ended ids becomes free
+        if not task and not anew and len(self.tasks) + refused >= self.conf["tasks_max"]:
             return [EAGAIN]
         self.tasks[name] = Task(due, self.now, data, None if interval else call, interval)
         self.past.pop(name, None)
@@ -320,7 +321,9 @@ class Model:
         task.due, task.entry = task.entry.due, None
         self.poison.pop(name, None)
 
-    def pause(self):
+    def pause(self, *life):
+        if self.late(*life):
+            return self.late(*life)
         self.paused = True
         for entry in [entry for entry in self.stream if not entry.delivered and entry.name]:
             task = self.tasks[entry.name]
@@ -328,7 +331,9 @@ class Model:
             task.attempts -= 1
         return [0, b""]
 
-    def resume(self):
+    def resume(self, *life):
+        if self.late(*life):
+            return self.late(*life)
         self.paused = False
         self.ring(self.now)
         return [0]
@@ -349,7 +354,8 @@ class Model:
         self.add(name, task, task.entry.due)
 
     def bury(self, name, task, why="attempts"):
-        self.dead.append((name, task.entry.due, task.entry.attempts, why, task.data))
+        self.dead.append((name, task.entry.due, task.entry.attempts, why, task.data,
+                          task.interval))
         self.counters["parked_ever"] += 1
         del self.tasks[name]
         self.remember(name, task)
@@ -389,7 +395,7 @@ class Model:
             if name in self.poison:
                 del self.poison[name]
                 if name not in self.tasks:
-                    self.dead.append((name, due, 0, "record", b""))
+                    self.dead.append((name, due, 0, "record", b"", 0))
                 self.counters["orphans"] += 1
                 continue
             task = self.tasks[name]
@@ -412,7 +418,7 @@ class Model:
             entry.pending = False
             size += len(entry.data) if entry.name else 0
             if entry.name is None:
-                self.dead.append(("", 0, 0, "entry", entry.data))
+                self.dead.append(("", 0, 0, "entry", entry.data, 0))
                 self.counters["orphans"] += 1
                 continue
             task = self.tasks[entry.name]
@@ -519,7 +525,7 @@ class Model:
         return [0]
 
     def revive(self, index, *life):
-        name, _, _, _, data = self.dead[index]
+        name, _, _, _, data, interval = self.dead[index]
         if not 1 <= len(name) <= 64:
             return [EINVAL]
         if self.late(*life):
@@ -527,7 +533,7 @@ class Model:
         if name in self.tasks:
             return [EEXIST]
         del self.dead[index]
-        self.tasks[name] = Task(self.now, self.now, data)
+        self.tasks[name] = Task(self.now, self.now, data, None, interval)
         self.poison.pop(name, None)
         self.ring(self.now)
         self.past.pop(name, None)

@@ -770,7 +770,10 @@ RELAY_TEST(a_refusal_is_the_same_for_each_call, 60)
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_park(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
+	expect_eq(timerhub_relay_pause(relay), -ETIMEDOUT);
+	expect_eq(timerhub_relay_resume(relay), -ETIMEDOUT);
 	expect_eq(stats().waiting, 1);
+	expect_eq(stats().paused, 0);
 }
 
 #define BLOCKED 4u

@@ -760,13 +760,15 @@ def cut_off(program):
         late = []
         for number, words in enumerate((("put", "new", "1s"), ("cancel", "waits"),
                                         ("move", "waits", "1s"), ("done", "taken"),
-                                        ("revive", dead), ("set", "lease_us=5000000"))):
+                                        ("revive", dead), ("set", "lease_us=5000000"),
+                                        ("pause",), ("resume",))):
             proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address,
                               "create" if words[0] == "set" else words[0])
             late.append((words, proxy, subprocess.Popen(
                 [program, words[0], QUEUE, *words[1:]], stderr=subprocess.PIPE, text=True,
                 env=os.environ | {"REDIS_URL": f"unix:{proxy.path}"})))
         yield
+        redis("HSET", queue.prefix + "state", "look_by", 2 * 10**15)  # a resume would change it
         before = {key: redis("DUMP", key) for key in redis("KEYS", "*")}
         for words, proxy, process in late:
             said = process.communicate(timeout=3 * ARRIVES)[1]

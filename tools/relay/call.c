@@ -291,8 +291,8 @@ int ask_time(struct call *call)
 	return 0;
 }
 
-enum status change(struct call *call, const char *what, const char *function, const char *keys,
-                   const char *const *words, const char *data, size_t len)
+enum status begin_change(struct call *call, const char *what, const char *function,
+                         const char *keys, const char *const *words, const char *data, size_t len)
 {
 	struct bytes *bytes = wire_output(call->wire);
 	int result = ask_time(call);
@@ -312,7 +312,15 @@ enum status change(struct call *call, const char *what, const char *function, co
 	bytes_number(bytes, call->until_us);
 	bytes_text(bytes, holder);
 	bytes_number(bytes, 1);
-	return ask(call, what, NULL);
+	return GOOD;
+}
+
+enum status change(struct call *call, const char *what, const char *function, const char *keys,
+                   const char *const *words, const char *data, size_t len)
+{
+	enum status status = begin_change(call, what, function, keys, words, data, len);
+
+	return status == GOOD ? ask(call, what, NULL) : status;
 }
 
 /* The command may still be on its way, so wait until it has no effect any more. */

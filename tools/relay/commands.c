@@ -153,10 +153,11 @@ enum status do_pause(struct call *call, char **words)
 
 	do {
 		struct reply *reply = NULL;
-		enum status status;
+		enum status status = begin_change(call, words[0], "pause", "due task ready state",
+		                                  WORDS(cursor), NULL, 0);
 
-		begin(call, "pause", "due task ready state", WORDS(cursor));
-		status = ask_reply(call, words[0], &reply);
+		if (status == GOOD)
+			status = ask_reply(call, words[0], &reply);
 		if (status != GOOD)
 			return status;
 		(void)snprintf(cursor, sizeof(cursor), "%s", reply_text(reply_at(reply, 1)));

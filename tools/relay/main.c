@@ -76,7 +76,8 @@ static const struct command {
 	{ "parked", 1, 2, EACH, NEEDS_QUEUE, .run = do_dead },
 	{ "dead", 1, 2, EACH, NEEDS_QUEUE, .run = do_dead }, /* the older name of "parked" */
 	{ "pause", 1, 1, EACH, NEEDS_QUEUE, .run = do_pause },
-	{ "resume", 1, 1, EACH, NEEDS_QUEUE, .function = "resume", .keys = "state seats" },
+	{ "resume", 1, 1, EACH, NEEDS_QUEUE, .function = "resume", .keys = "state seats",
+	  .is_change = true },
 	{ "revive", 2, 2, ANY, NEEDS_QUEUE, .function = "revive",
 	  .keys = "dead due task state seats past", .is_change = true },
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, .function = "stat", .keys = STAT_KEYS,

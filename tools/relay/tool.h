@@ -71,9 +71,13 @@ void begin_plain(struct call *call, const char *const *words);
 int ask_time(struct call *call);
 
 /*
- * Calls a Redis function that changes a task, with the words, the data unless it is NULL, and what
- * lets the change have no effect after until_us.
+ * Encodes the call of a Redis function that changes a queue, with the words, the data unless it is
+ * NULL, and what lets the change have no effect after until_us.
  */
+enum status begin_change(struct call *call, const char *what, const char *function,
+                         const char *keys, const char *const *words, const char *data, size_t len);
+
+/* Encodes a call as begin_change() does, and sends it. */
 enum status change(struct call *call, const char *what, const char *function, const char *keys,
                    const char *const *words, const char *data, size_t len);
 
