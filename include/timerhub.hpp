@@ -1360,12 +1360,12 @@ namespace detail
 {
 
 /*
- * Converts a time for the calls of a loop. Loops would accept `out_of_range` as a valid time, so it
- * becomes UINT64_MAX, for which they return -ERANGE.
+ * Converts a time for the calls of a loop. Loops would accept times above 2^63 ns, so these become
+ * UINT64_MAX, for which they return -ERANGE.
  */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
-	return ns == out_of_range ? UINT64_MAX : ns;
+	return ns <= std::uint64_t{ 1 } << 63 ? ns : UINT64_MAX;
 }
 
 /*

@@ -144,14 +144,16 @@ TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which begins at 0. Call it right after the wait, because delays
- * that handlers set before it expire too early. Returns -EINVAL if the time would go back.
+ * Sets the time of a manual loop, which begins at 0. Returns -EINVAL if the time would go back.
+ * Call it right after the wait for events, before their handlers. Otherwise the delays that the
+ * handlers set begin too early.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time at which the loop last read its clock. In the handler of a socket, that is
- * before the wait. So call timerhub_loop_update() right after the wait if handlers need the time.
+ * Returns the time at which the loop last read its clock. While handlers of sockets run, that time
+ * is older than the wait for events. If they need the time, call timerhub_loop_update() after the
+ * wait.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
@@ -210,7 +212,8 @@ struct timerhub_loop_stats {
 	uint64_t refused;
 	/*
 	 * How many callbacks took slow_ns or longer, and how long these callbacks took altogether.
-	 * Both numbers are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE.
+	 * Both are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE, and begin at 0 in a
+	 * forked child.
 	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];
@@ -287,8 +290,9 @@ TIMERHUB_API int timerhub_timeout_is_added(const struct timerhub_timeout *timeou
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*
- * Returns the deadline of a timeout, or UINT64_MAX if it is not set. After timerhub_timeout_set()
- * it is a little too early until the loop next reads its clock, as timerhub_loop_update() does.
+ * Returns the deadline of a timeout, or UINT64_MAX if it is not set. The deadline that
+ * timerhub_timeout_set() gives is a little too early, and is corrected when the loop next reads its
+ * clock.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -358,8 +362,8 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Both may be
- * NULL. If not, the library's function finds out whether that is an error.
+ * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Returns 0
+ * otherwise, also for NULL. Then the library's function says whether it is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

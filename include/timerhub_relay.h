@@ -191,20 +191,20 @@ struct timerhub_relay_report {
 };
 
 /*
- * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns a network
- * error, but not -ETIMEDOUT, or:
- *   -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
- *   -EEXIST: the queue has other servers, or the same in another order.
- *   -EAGAIN: no thread can be started.
- *   -EOPNOTSUPP: this build has no TLS, or a later version has changed the queue.
+ * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns 0, or an error
+ * of the network (not -ETIMEDOUT), or:
+ * - -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
+ * - -EEXIST: the queue has other servers, or the same in another order.
+ * - -EAGAIN: no thread can be started.
+ * - -EOPNOTSUPP: this build has no TLS, or a later version has changed the queue.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
 
 /*
- * Stops this process from taking tasks, so that its threads can end: takes return what was read
- * before, and then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `relay` may be
- * NULL.
+ * Stops this process from taking tasks, so that its threads can end: timerhub_relay_take() returns
+ * the tasks that the library has read already, and then -ESHUTDOWN. All other calls still work. A
+ * stop cannot be undone. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
@@ -216,18 +216,18 @@ TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor to poll, readable when timerhub_relay_take() would not wait, and sometimes
- * without a task. From now on the library reads one task in advance, whose lease begins when it is
- * read.
+ * Returns a descriptor to poll. It is readable when timerhub_relay_take() would not wait, and can
+ * be readable although no task is due. From now on the library reads one task in advance, whose
+ * lease begins then.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due in `when_ns`. `ret_id`, which is NULL or has TIMERHUB_RELAY_ID_BYTES,
- * gets its id, which the library makes if `id` is NULL. After -ETIMEDOUT repeat the put with that
- * id. timerhub_relay_put(3) lists the errors, such as:
- *   -EEXIST: a task with this id is live.
- *   -EALREADY: it has ended, and was put less than past_us ago.
+ * Puts a task that is due in `when_ns`. If `id` is NULL, the library makes an id. `ret_id` gets the
+ * id, and is NULL or has TIMERHUB_RELAY_ID_BYTES. After -ETIMEDOUT repeat the put with that id.
+ * timerhub_relay_put(3) lists the errors, such as:
+ * - -EEXIST: a task with this id is live.
+ * - -EALREADY: a task with this id has ended, and was put not long ago (a minute, by default).
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
@@ -331,8 +331,9 @@ TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. `op` is 0 or
- * TIMERHUB_RELAY_DONE. Returns how many changes succeeded, or the first error if nothing was sent.
+ * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. The `op` of each change
+ * is 0 or TIMERHUB_RELAY_DONE. Returns how many tasks were ended, or the first error if nothing was
+ * sent.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
@@ -440,8 +441,8 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 
 /*
  * Checks a queue without changing it: whether its servers would lose tasks in a crash, whether a
- * process serves it, and whether its keys agree. Returns 0 even if it has found faults, and -ENOENT
- * if there is no such queue.
+ * process serves it, and whether its keys in Redis contradict each other. Returns 0 even if it has
+ * found faults, and -ENOENT if there is no such queue.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -100,8 +100,8 @@ TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
 /*
- * Returns a descriptor that is readable when timerhub_store_take() would not wait, and sometimes
- * without a task. A take with timeout 0 that finds no task makes it unreadable.
+ * Returns a descriptor that is readable when timerhub_store_take() would not wait. It can be
+ * readable although no task is due, until a take with timeout 0 finds none.
  */
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
@@ -263,8 +263,8 @@ struct timerhub_store_change {
 };
 
 /*
- * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, in their order. If one of them
- * cannot be made, none is, and the call returns its error and stores that in its `result`.
+ * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, in their order. If a change
+ * cannot be made, none is. Then its error is in its `result`, and is returned.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);
@@ -286,9 +286,9 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Copies changes and makes them like timerhub_store_commit(), but does not wait: a completion with
- * `tag` follows. Until you have taken that, keep the struct of a task that a change ends. Returns
- * -EAGAIN if 1,024 submits are open.
+ * Copies changes and makes them like timerhub_store_commit(), but does not wait. When they are
+ * made, timerhub_store_completions() returns `tag`. Until then keep the struct of each task that
+ * they end. Returns -EAGAIN if 1,024 submits are open.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,

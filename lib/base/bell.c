@@ -30,7 +30,7 @@ static const struct bell_words always = {
 
 /*
  * Writes to an eventfd or reads from it. Returns -EAGAIN if its counter is already full or already
- * zero. A seccomp filter may refuse `vector_call`; `plain_call` is the way without it.
+ * zero. If a seccomp filter refuses `vector_call`, makes `plain_call`.
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -143,9 +143,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Set after the read: if this thread is stopped in between, another thread reads the
-	 * eventfd again. Writes that were in progress may come after the read, so they are not
-	 * counted.
+	 * Store this after the read. If this thread is stopped in between, another thread sees the
+	 * old number, and reads the eventfd once more. Only writes that had ended before the read
+	 * are in the number.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -41,8 +41,9 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Write to the eventfd, and read it, with the buffers in `words`. The kernel zeroes `words` in a
- * forked child. So a call during which a signal handler forks transfers nothing in the child.
+ * Write to the eventfd, and read it. The bytes go through the buffers in `words`, which the kernel
+ * zeroes in a forked child. So if a signal handler forks during a call, the call transfers nothing
+ * in the child.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

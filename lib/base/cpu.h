@@ -49,8 +49,8 @@ static inline unsigned cpu_current(void)
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts to divide `count` things so that CPUs rarely share a part: about one
- * for each CPU, a power of two, and of at least `least` things if there are several.
+ * Returns into how many parts to divide `count` things so that CPUs rarely share a part. It is a
+ * power of two, about the number of CPUs, and 1 if the parts would have fewer than `least` things.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

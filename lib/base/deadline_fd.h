@@ -41,8 +41,9 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
 /*
- * Sets when the timerfd becomes readable; UINT64_MAX means never. Returns -ECANCELED if the wall
- * clock was set since the last call: the time is set, but read the clock again.
+ * Sets the timerfd to become readable at `at_ns`; UINT64_MAX means never. Returns -ECANCELED if
+ * somebody has changed the wall clock since the last call. Then the timerfd is set too, but read
+ * the clock again.
  * After any other error the earlier time stays, and the caller must wake up in another way.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);

@@ -28,8 +28,8 @@ struct descriptors_low {
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
 /*
- * Closes the descriptors that descriptors_hold() has recorded. Returns `fd`, the one that was
- * wanted, or -errno if that is -1 because its call has failed.
+ * Closes the descriptors that descriptors_hold() has recorded. Returns `fd`, or -errno if `fd` is
+ * -1, the result of the call that should open a descriptor.
  */
 int descriptors_release(const struct descriptors_low *low, int fd);
 

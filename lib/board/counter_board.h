@@ -93,9 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a search for an ended thread, whose record in `cells` can be reused, last found
-	 * none; 0: never. In the next second nobody searches, because a search makes many system
-	 * calls.
+	 * The time of the last search in `cells` that has found no cell of an ended thread, or 0.
+	 * Nobody searches again within a second, because a search makes many system calls.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -144,8 +143,9 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into this queue and its predecessors. A new queue
-	 * begins with `delivered` + `passed_over`. Consumers do not write to this cache line.
+	 * How many handles the owner has put into this queue, and into those that had its place
+	 * before: a new queue begins with the sum of what was `delivered` and `passed_over`.
+	 * Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */

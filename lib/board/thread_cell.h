@@ -130,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 }
 
 /*
- * Records for other threads and processes that the thread is about to run the callback `fn`, the
- * number `count` within its present call into the library.
+ * Records for other threads and processes that the thread is about to run the callback `fn`, which
+ * is number `count` of the callbacks that its present call runs.
  */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
@@ -183,8 +183,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with cell_enter(), cell_begin(), cell_end() and cell_leave(): each
-		 * load below sees all that the thread stored before a value loaded earlier.
+		 * [cell] pairs with the four functions above: a load that returns what the thread
+		 * has stored shows later loads everything that it had stored before.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;

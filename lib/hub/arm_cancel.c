@@ -393,8 +393,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel first: the cancel acquires what a thread has stored before it took the event, so
-	 * callbacks_wait() misses no thread that runs the callback.
+	 * Cancel before callbacks_wait(). By the cancel this thread acquires what a consumer stored
+	 * before it took the event, so it finds each consumer that runs the callback.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -446,9 +446,9 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough: the queue was opened before the timer was armed, and
-		 * timer_guess() has loaded with acquire. If the index has another queue now, the
-		 * CAS below fails.
+		 * Relaxed is enough. The queue was opened before the timer was armed, and
+		 * timer_guess() has loaded the timer with acquire. If the index has another queue
+		 * now, the CAS below fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

@@ -123,9 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes up to CONSUME_BATCH handles from the outbox, and adds their events to the *count in
- * `events`. Handles of cancelled or re-armed timers have none. Returns false if the outbox was
- * empty.
+ * Takes up to CONSUME_BATCH handles from the outbox, and appends their events to `events`, which
+ * has *count of them. The handle of a cancelled or re-armed timer has no event. Returns false if
+ * the outbox was empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -444,8 +444,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * Let the queue remember this cell if the remembered one has no thread, or if this one is
-	 * new, because this thread may replace a consumer that has ended.
+	 * The queue remembers the cell of its last consumer. Replace it if that cell's thread has
+	 * ended, or if the present cell is new.
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);

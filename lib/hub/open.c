@@ -117,8 +117,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Only a timer that is due before this time wakes the owner when it is armed. An owner
-	 * thread looks for timers at its start; a manual hub's first arm must wake the program.
+	 * The promise: only a timer that is due earlier wakes the owner. Nobody can be woken before
+	 * the owner's thread looks for timers at its start, so 0. The first timer of a manual hub
+	 * must wake the program, so "never".
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -187,7 +188,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		return result;
 	/*
 	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
-	 * the teardown of an io_uring instance that this thread has closed.
+	 * the teardown of an io_uring instance that this thread has created.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -249,8 +250,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds how many events wait in queues. If the hub is observable, dispatches record when they take
- * events; then it adds for how long nobody has taken any.
+ * Adds how many events wait in queues. In an observable hub, timerhub_dispatch() records when it
+ * takes events, so there also adds how long events have waited.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {

@@ -30,8 +30,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add the difference, because a store could undo a count of the owner. The owner may still
-	 * count for the previous queue, if the program wrongly armed a timer during its close.
+	 * Add, because a store could undo a count that the owner makes at this moment. The owner
+	 * may still count for the previous queue, if the program wrongly armed a timer during its
+	 * close.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -

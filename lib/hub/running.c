@@ -21,8 +21,8 @@ static int hub_check_observable(const struct timerhub *hub)
 }
 
 /*
- * Calls `fn` for the thread or the loop that `cell` describes. Leaves out an ended thread, but not
- * a loop, because another thread can run the loop.
+ * Calls `fn` for the thread or the loop that `cell` describes. Leaves out a thread that has ended,
+ * but not a loop whose thread has ended, because another thread can go on with it.
  */
 static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, void *context)
 {

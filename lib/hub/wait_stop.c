@@ -43,7 +43,7 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 
 /*
  * Blocks until there may be an event or another reason to return. While the owner compacts a
- * stopped queue, the call only naps, because the owner wakes one thread for each event.
+ * stopped queue, this thread only naps: then the owner does not wake it.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {

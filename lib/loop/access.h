@@ -18,8 +18,8 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides about a call of a thread to which the loop does not belong. Returns 0 for a loop with
- * TIMERHUB_LOOP_LOCKED and in a forked child. Else counts the call and returns -EPERM.
+ * Decides about a call of a thread to which the loop does not belong. Returns 0 if the loop has
+ * TIMERHUB_LOOP_LOCKED, or if this is a forked child. Else counts the call and returns -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 

@@ -32,16 +32,16 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's new deadline if `sum_ns`, the old one plus the time since the clock was last
- * read, is UINT64_MAX or less than the old one.
+ * Returns a timeout's new deadline for two rare values of `sum_ns`, the old deadline plus the time
+ * since the clock was last read: UINT64_MAX, and a value below the old deadline.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
 		return UINT64_MAX; /* a stopped timeout stays stopped */
 	/*
-	 * If the clock was set back, the sum is right, because the time that was added is negative.
-	 * Otherwise the sum has overflowed.
+	 * A sum below the old deadline is right if the clock was set back, because then the time
+	 * that was added is negative. Otherwise the sum has overflowed.
 	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;
 }
@@ -79,8 +79,8 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set, usually at its deadline rounded down, so that one wake-up
- * is enough to find many timeouts that were moved meanwhile.
+ * Schedules a timeout that was just set, usually at its deadline rounded down. Many timeouts then
+ * have the same time, so one wake-up is enough to find those that were moved later.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

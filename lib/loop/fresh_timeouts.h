@@ -49,8 +49,9 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout out of the array `fresh`, if it is there, because it is removed or set to an
- * exact deadline, which must not be corrected.
+ * Takes a timeout out of the array `fresh`, if it is in there. Those in `fresh` get a corrected
+ * deadline at the next reading of the clock, which a removed timeout or an exact deadline must not
+ * get.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 

@@ -106,8 +106,8 @@ int loop_renew_board(struct timerhub_loop *loop);
 void loop_show(const struct timerhub_loop *loop);
 
 /*
- * Stores for timerhub-top(1) when the program must call timerhub_loop_turn() next. If that is now,
- * stores the time at which the loop last read its clock.
+ * Tells timerhub-top(1) by when the program must call timerhub_loop_turn(). If that is now, tells
+ * it when the loop last read its clock.
  */
 void loop_show_due(const struct timerhub_loop *loop);
 

@@ -40,16 +40,16 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns n for a timeout that is scheduled again, for which n was `before`: the loop will look at
- * the timeout at a multiple of 2^n ns.
+ * A timeout is scheduled at a multiple of 2^n ns. Returns n for a timeout that is scheduled again;
+ * `before` is its present n.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Usually the timeout's length has not changed, so keep `before`. README.md names the
-	 * exceptions.
+	 * Keep `before`, unless the timeout has become so much longer or shorter that another n
+	 * suits it better (README.md, "The grid").
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }

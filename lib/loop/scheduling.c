@@ -92,8 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * loop_rest() checks the entry `first` before each wait. An entry for a rounded deadline is
-	 * never corrected before it comes up, so `first` need not name it.
+	 * Only an entry at its timeout's exact deadline needs to be `first`, because only such an
+	 * entry is corrected before each wait, in loop_rest().
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

@@ -29,8 +29,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
                      uint64_t rest_ns);
 
 /*
- * Moves or removes the earliest schedule entries if their timeouts were moved or stopped, and finds
- * out when the loop must wake up. It does the work of loop_rest().
+ * The rare part of loop_rest(): moves or removes the earliest schedule entries if their timeouts
+ * were moved or stopped, and finds out when the loop must wake up.
  */
 void loop_correct_first(struct timerhub_loop *loop);
 
@@ -74,8 +74,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Corrects the earliest schedule entries before the loop blocks, and finds out when it must wake
- * up. There is no limit, because the loop would have to read these deadlines anyway.
+ * Corrects the earliest schedule entries before the loop blocks, however many they are, and finds
+ * out when the loop must wake up. Otherwise it would wake up for each of them.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

@@ -61,8 +61,8 @@ static inline unsigned place_grid(const struct place *place)
 }
 
 /*
- * The table of a loop's timeouts, each of which has one place while it is added. The free places
- * are a stack, so that the last one freed is used next.
+ * The table of a loop's timeouts. Each timeout has a place from its add to its removal. The free
+ * places are a stack, so that the last one freed is used next.
  */
 struct places {
 	struct place *table; /* an array of `max` places */

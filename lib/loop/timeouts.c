@@ -12,6 +12,8 @@
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
  * tests/service/test_loop.c.
  */
+#include <string.h>
+
 #include "base/invariant.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
@@ -53,6 +55,7 @@ static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          timerhub_timeout_fn *fn)
 {
+	static const struct timerhub_timeout zeroed;
 	int result;
 
 	if (!timeout || !fn || !timeout_is_aligned(timeout))
@@ -60,7 +63,7 @@ int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *ti
 	result = loop_check_alive(loop);
 	if (result < 0)
 		return result;
-	if (timeout->owner != 0)
+	if (memcmp(timeout, &zeroed, sizeof(zeroed)) != 0)
 		return -EEXIST;
 	if (!places_take(&loop->places, timeout, fn))
 		return -EAGAIN;
@@ -92,16 +95,16 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 {
 	timeout->deadline_ns = deadline_ns;
 	/*
-	 * In a turn list it always, because a timeout that a callback sets must not expire in the
-	 * same turn.
+	 * During a turn, put each timeout that is set into the list of fresh ones, because it must
+	 * not expire in the same turn.
 	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }
 
 /*
- * Sets a timeout by a delay if the program gives the time, to the loop or its hub. That time is
- * cheap to read, so the deadline is exact at once.
+ * Sets a timeout by a delay in a loop whose time the program sets, itself or through the hub. That
+ * time is cheap to read, so the deadline is exact at once.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
@@ -164,8 +167,8 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 }
 
 /*
- * Stops a timeout if the thread is not the loop's or an argument is wrong. It is a function of its
- * own, so that the usual case needs no stack frame.
+ * The rare cases of timerhub_timeout_stop(): a call of another thread, or a wrong argument. A
+ * function of its own, so that the usual case needs no stack frame.
  */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)

@@ -27,8 +27,8 @@ struct early_wake {
 };
 
 /*
- * Adjusts the margin by which the owner asks to be woken early. If the last sleep ended later than
- * that (`late_ns`), the margin grows, else it shrinks a little.
+ * Adjusts the margin by which the owner asks to be woken early. `late_ns` is by how much the last
+ * sleep was too long: if it exceeds the margin, the margin grows, else it shrinks a little.
  */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {

@@ -70,8 +70,8 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner must ask when its wake-up time becomes later, because
- * a push that has read the earlier time does not wake it.
+ * Tells whether the inbox is empty. The owner must call this after it has made its wake-up time
+ * later, because a push that read the earlier time does not wake it.
  */
 bool inbox_empty(const struct inbox *inbox);
 

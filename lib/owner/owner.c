@@ -127,8 +127,9 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 	unsigned kept;
 
 	/*
-	 * Publish and count all events first, because the handles that stay are published again,
-	 * and the lateness of each event must be counted only once.
+	 * Publish and count all events before the queue is compacted. Handles that remain in the
+	 * queue are published again by that, but the lateness of an event must be counted only
+	 * once.
 	 */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
@@ -263,7 +264,7 @@ void owner_fetch_next(const struct owner *owner)
 
 /*
  * Removes the earliest timer from the schedule if it is due, and returns its slot, or SLOT_NONE.
- * Publishes events that are ready before a long sort, which would delay them.
+ * Before a long sort it publishes the events that are ready, because they would be late otherwise.
  */
 static uint32_t owner_take(struct owner *owner)
 {
@@ -311,9 +312,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects entries whose timers have become later, until the earliest entry is right, because the
- * owner sleeps until then. Returns false after OWNER_REST entries: empty the inbox before you
- * continue.
+ * Corrects the earliest schedule entries if their timers' deadlines were moved later, so that the
+ * owner does not wake up for nothing. Returns false after OWNER_REST entries: then empty the inbox,
+ * and call it again.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -371,8 +372,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 
 	/*
 	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
-	 * wake-ups. Network drivers coalesce interrupts so (Mogul and Ramakrishnan, "Eliminating
-	 * receive livelock in an interrupt-driven kernel", 1997).
+	 * wake-ups. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
+	 * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
 	 */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&

@@ -196,8 +196,8 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until `until_ns`, or until a caller wakes the owner. The owner asks to be woken early,
- * because the kernel wakes threads late, and spins for the rest.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads late, so the
+ * owner asks to be woken a little early, and spins for the rest of the time.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -295,8 +295,9 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the main thread's CPUs and priority, because a pinned or real-time thread that
- * opens the hub could starve an owner like itself.
+ * Gives the owner the CPUs and the priority of the process's main thread. From the thread that
+ * opens the hub it would inherit a pinning or a real-time priority, with which that thread could
+ * starve it.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -307,6 +308,26 @@ static void owner_be_like_main_thread(const struct owner *owner)
 	owner_share_policy(main_tid);
 	if (owner->config.cpu_plus_one == 0)
 		owner_share_cpus(main_tid);
+}
+
+/*
+ * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
+ * used where the kernel refuses the ring. Returns 0 or a negative errno.
+ */
+static int owner_open_sleeper(struct owner *owner)
+{
+	int result = -ENOSYS;
+
+	if (owner->config.sleeper != TIMERHUB_SLEEPER_POLL)
+		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
+		                            owner->deadline_fd.fd);
+	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_URING)
+		return result;
+	if (result < 0)
+		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
+	u64_store_relaxed(&owner->counts->sleeper,
+	                  result < 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
+	return 0;
 }
 
 /*
@@ -322,6 +343,8 @@ static int owner_begin_thread(struct owner *owner)
 	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
+	if (result == 0)
+		result = owner_open_sleeper(owner);
 	if (result < 0)
 		return result;
 	result = owner->sleeper.ops->start(&owner->sleeper);
@@ -356,26 +379,6 @@ static void *owner_main(void *argument)
 }
 
 /*
- * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
- * used where the kernel refuses the ring. Returns 0 or a negative errno.
- */
-static int owner_open_sleeper(struct owner *owner)
-{
-	int result = -ENOSYS;
-
-	if (owner->config.sleeper != TIMERHUB_SLEEPER_POLL)
-		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
-		                            owner->deadline_fd.fd);
-	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_URING)
-		return result;
-	if (result < 0)
-		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
-	u64_store_relaxed(&owner->counts->sleeper,
-	                  result < 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
-	return 0;
-}
-
-/*
  * Closes the owner's io_uring ring and its timerfd, if it has them. The owner's thread must have
  * ended, or must not have been started.
  */
@@ -397,8 +400,6 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
 		result = deadline_fd_create(&owner->deadline_fd);
-	if (result == 0)
-		result = owner_open_sleeper(owner);
 	if (result == 0)
 		result = thread_create(&owner->thread, owner_main, owner);
 	if (result < 0) {

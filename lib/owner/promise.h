@@ -30,8 +30,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores by when the owner reads the inbox again. Returns true if that is later than before: read
- * at once, because a caller may have relied on the old time.
+ * Stores the time at which the owner reads the inbox again at the latest. Returns true if that is
+ * later than the stored time: then the owner must read the inbox now, because a caller may have
+ * relied on the earlier time.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

@@ -4,8 +4,8 @@
  * wake the owner), and of the timerfd if there is one. Such a poll completes each time the bell
  * rings, so nobody needs to read the bell to clear it.
  *
- * The thread that opens the hub creates the ring, because it must return the errors. The ring stays
- * disabled until the owner's thread enables it, because only one thread may submit to it.
+ * The owner's thread creates the ring, because when a ring is torn down, the kernel lets a call of
+ * the thread that has created it fail with EINTR.
  *
  * A sleep is one system call that has the timeout as its argument, so there is no request to cancel
  * afterwards. But before Linux 6.15 a thread that waits there counts as one that waits for a disk,
@@ -66,8 +66,8 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can sleep in this ring. With DEFER_TASKRUN, completions show only after
- * another system call, so that does not suit an owner that blocks in ppoll(2).
+ * Tells whether the owner can use this ring. If the owner blocks in ppoll(2), the ring must not be
+ * one with DEFER_TASKRUN, which shows completions only after another system call.
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -81,8 +81,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, because the program may print to these
- * (base/descriptor.h). If it is, a copy with a higher number replaces it.
+ * Creates a ring. If its descriptor is 0, 1 or 2, to which the program may print, replaces it by a
+ * copy with a higher number (base/descriptor.h).
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {

@@ -72,8 +72,9 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner clears a slot's bits from the top level down. So while the top bit, which is
-	 * tested last, is set, the owner has yet to take the slot.
+	 * Returns whether the owner has yet to take the slot. The owner clears a slot's bits from
+	 * the top level down, and the top level is tested last here, so all three bits were set at
+	 * that moment.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -144,8 +145,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * The top level is enough: a push sets its bit there last, and then reads the owner's
-	 * wake-up time. If the loop misses it, the push reads the new time.
+	 * Looking at the map's top level is enough. A push sets its bit there last, and then reads
+	 * the owner's wake-up time. If this loop misses the bit, the push reads the new time, and
+	 * wakes the owner if need be.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

@@ -41,7 +41,7 @@ void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
 /*
  * Puts a slot into the map by setting its bit on each level, bottom first. Returns false if the
- * bottom bit was set: the owner is going to take it.
+ * bottom bit was set before this call: then the owner is going to take the slot.
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 

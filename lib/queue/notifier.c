@@ -67,7 +67,10 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 	 * see the head of this file.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            /* Relaxed, because it only chooses which thread writes. */
+	            /*
+	             * Relaxed: the exchange only decides which of several threads writes to the
+	             * eventfd.
+	             */
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
 	if (ring)

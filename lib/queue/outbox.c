@@ -160,8 +160,8 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * A kept handle goes to the position `end` or later. Its cell in the ring is free, or this
-	 * loop has read it already.
+	 * The owner keeps some handles and drops the others. A kept handle is written to `end` or
+	 * behind, where the cell is free or was read by this loop.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -225,8 +225,8 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * [outbox-compacting] pairs with the CAS in outbox_compact(): a thread that loads the head
-	 * which the CAS there has stored also finds TAIL_COMPACTING in the tail below.
+	 * [outbox-compacting] pairs with the CAS in outbox_compact(). A thread that loads the head
+	 * from that CAS here finds TAIL_COMPACTING when it loads the tail afterwards.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 

@@ -84,7 +84,7 @@ void callback_wake(struct callback *callback)
 {
 	/*
 	 * [callback-ended] pairs with callback_wait(): a canceller that sees the new count also
-	 * sees that the timer's handle has gone from `now`.
+	 * sees that the handle is not in the member `now` any more.
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);

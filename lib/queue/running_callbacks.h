@@ -26,8 +26,9 @@
  */
 struct callback {
 	/*
-	 * While the cell's thread delivers a timer's event or runs its callback, the timer's handle
-	 * << 2 and two flags; else 0. Cancellers set the flag NOW_WAITED.
+	 * Contains the handle of the timer whose event the cell's thread delivers or whose callback
+	 * it runs (handle << 2, and two flags), or 0. A canceller that waits for the thread sets
+	 * the flag NOW_WAITED.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -53,8 +54,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	uint64_t none = 0;
 
 	/*
-	 * The relaxed load only avoids a CAS that would fail. After the CAS, the cell's last thread
-	 * writes to it no more: [callback-cell] pairs with callback_free().
+	 * The relaxed load only avoids a CAS that would fail. The thread that had the cell before
+	 * writes to it no longer: [callback-cell] pairs with callback_free().
 	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))

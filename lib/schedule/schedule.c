@@ -113,8 +113,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Prefetches what the move of a chunk (up to 20 timers) will touch, because no cache has it: their
- * elements of `filings`, and the next chunk.
+ * Prefetches what moving a chunk (up to 20 timers) touches: the timers' elements of `filings`, and
+ * the next chunk. They are in no cache.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {

@@ -54,8 +54,8 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
- * become later, and returns how many. The caller must reschedule each.
+ * If the earliest entry is before `before_ns`, stores up to `max` slots whose entries may be too
+ * early, because their timers were moved later. Returns how many. The caller must reschedule each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
@@ -69,8 +69,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, to be prefetched, or SLOT_NONE if none is
- * known. `ahead` counts in the sorted array `run` only.
+ * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it, or
+ * SLOT_NONE if none is known. `ahead` is an index into the sorted array `run`, from its next entry.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -79,8 +79,8 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 }
 
 /*
- * Returns true if only the first entry was taken from the sorted array `run`. After
- * schedule_take(), the array is then new, and its timers are to be prefetched.
+ * Returns true if schedule_take() has just filled the sorted array `run` and taken its first entry.
+ * Then it pays to prefetch the timers in it.
  */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {

@@ -448,8 +448,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * A long bucket may have lost its earliest entry after all were checked. Then the result is
-	 * 0, and the bound can be earlier than each entry.
+	 * The bucket's bound is a lower limit of its times. In a long bucket whose earliest entry
+	 * has gone, it can be earlier than every entry. Then no entry is found, and 0 is returned.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -476,8 +476,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * `base_ns` lies in this level's first bucket that has entries, or before it, because it is
-	 * not later than the wheel's earliest entry, which is in that bucket.
+	 * `base_ns` is at most the wheel's earliest entry, which lies in this level's first bucket
+	 * with entries. So `base_ns` lies in that bucket or in front of it.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -67,8 +67,9 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * How far the walk has come: `first` is the chunk that it visits now. `bound_ns` is the
-	 * earliest time inserted since it began, and becomes the bucket's bound.
+	 * How far the walk through a long bucket has come: `first` is the chunk that it visits now,
+	 * and `bound_ns` the earliest time that was inserted since the walk began. In the end that
+	 * becomes the bucket's bound.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -84,8 +85,8 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the latest bucket of which wheel_doubt() has returned every
-	 * entry. It does so only once, because a bucket can be long.
+	 * For each level, up to which time wheel_doubt() has returned every entry. It returns each
+	 * only once, because a bucket can be long.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -185,20 +186,23 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds to `counts` how many entries are due in each range of base/ahead.h after `now_ns`. The sum
- * is exact, but 20 entries of a longer bucket stand for the others.
+ * Adds to `counts` how many timers are due in each range of base/ahead.h after `now_ns`. No timer
+ * is left out, but in a bucket of more than 20 only 20 are looked at, and the others are
+ * distributed like these.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * If the earliest time is before `before_ns`, stores up to `max` slots of timers that may have
- * become later, and returns how many. The caller must insert or remove each.
+ * If the earliest entry is before `before_ns`, stores up to `max` slots whose entries may be too
+ * early, because their timers were moved later. Returns how many. The caller must insert or remove
+ * each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Advances the wheel to `base_ns`, at most wheel_bound_ns(). Takes out the bucket of this time and
- * returns its first chunk, or CHUNK_NONE. Insert all its entries again at once.
+ * Advances the wheel to `base_ns`, which is at most wheel_bound_ns(). Takes out the bucket of this
+ * time, and returns its first chunk, or CHUNK_NONE. The caller must insert its entries again before
+ * any other call.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 

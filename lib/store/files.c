@@ -152,7 +152,7 @@ bool files_are_there(const struct files *files)
 
 	for (int i = 0; i < FILES; i++)
 		if (find_file(files->names[i], &now) < 0) {
-			/* the process may have lost the right to look, and the file is there */
+			/* after EACCES, for example, the file may be there all the same */
 			if (errno == ENOENT || errno == ENOTDIR)
 				return false;
 		} else if (!is_same_file(&now, &files->found[i])) {
@@ -226,9 +226,9 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers of all processes queue by two locks. TURN_BYTE belongs to the writer, NEXT_TURN_BYTE to
- * the next in line. Only the next in line polls TURN_BYTE, so it can poll often. If both are free,
- * a writer does not lock them.
+ * Writers of all processes queue by two file locks. A writer that finds both free tries to write
+ * without them. The others first take NEXT_TURN_BYTE, and then wait for TURN_BYTE. Only one waits
+ * for that at a time, so it can poll often.
  */
 bool files_have_queue(const struct files *files)
 {

@@ -65,7 +65,7 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 
 /*
  * Returns why SQLite could not open a file. error_of() says -ENOENT also if the process may not
- * create the file, so mknod(2) is asked too.
+ * create the file. So this tries mknod(2), whose errno is right.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {

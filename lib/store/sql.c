@@ -290,7 +290,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	(void)sqlite3_bind_int64(statement, 9, values->number);
 	data = sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
 	                           SQLITE_STATIC);
-	/* a parameter that the statement lacks is an error too, which means nothing */
+	/* ignore SQLITE_RANGE: this statement does not have that parameter */
 	if (queue == SQLITE_NOMEM || key == SQLITE_NOMEM || data == SQLITE_NOMEM)
 		return -ENOMEM;
 	return data == SQLITE_TOOBIG ? -EMSGSIZE : 0;

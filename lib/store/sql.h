@@ -134,8 +134,8 @@ int transaction_begin(struct statements *statements);
 int transaction_end(struct statements *statements, int result);
 
 /*
- * Begin and end a part of a transaction. If `result` is an error, the end undoes the part, or
- * without memory for that the whole transaction. Returns 0 or an error.
+ * Begin and end a part of a transaction. If `result` is an error, the end undoes the part. If there
+ * is no memory for that, it rolls back the whole transaction. Returns 0 or an error.
  */
 int savepoint_begin(struct statements *statements);
 int savepoint_end(struct statements *statements, int result);

@@ -203,7 +203,7 @@ void files_close(struct files *files);
 
 /*
  * Returns whether the database, its -wal and its -shm still have their names. If not, SQLite would
- * write to a removed file, and lose it.
+ * write to a removed file, and the changes would be lost.
  */
 bool files_are_there(const struct files *files);
 /* Returns whether `database` names the store's database. */
@@ -314,8 +314,8 @@ int writer_end(struct timerhub_store *store, int result);
 int writer_sync_all(struct timerhub_store *store);
 
 /*
- * Makes all later changes and takes return -EIO, because after a failed sync a later one can
- * succeed although data was lost.
+ * From now on every change and every take returns -EIO. After a failed sync this is needed, because
+ * the next sync can succeed although data was lost.
  */
 void store_fail(struct timerhub_store *store);
 /*

@@ -274,8 +274,8 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
 	/*
-	 * Even if it finds no row, this UPDATE costs a tenth of a task's whole life, so run it only
-	 * if a lease is over.
+	 * Even if it finds no row, this UPDATE costs a tenth of what it costs to put, take and end
+	 * a task. So run it only if a lease is over.
 	 */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
@@ -338,8 +338,8 @@ struct taker {
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
 	/*
-	 * Check this before looking for tasks. If the store is stopped already and no task is
-	 * found, no task is left that was due when the store was stopped.
+	 * Check this before looking for tasks. If it were checked afterwards, a task could become
+	 * due and the store be stopped in between, and that task would not be handed out.
 	 */
 	bool stopped = is_stopped(store);
 	int result;
@@ -386,7 +386,9 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/* somebody has just written, perhaps the end of a long transaction: look soon */
+		/*
+		 * a long transaction may have ended by this write, so begin again with short sleeps
+		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
@@ -437,8 +439,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	/*
-	 * A lease does not end by the wall clock, but if somebody sets that clock, the timer
-	 * expires, and the time is computed anew.
+	 * The timerfd is set on the wall clock, though leases end by another. If somebody sets the
+	 * wall clock, the timerfd expires, and this is computed anew.
 	 */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));

@@ -262,8 +262,9 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does the work items of a batch in a transaction, and commits it. Takes come last, so that they
- * find the new tasks, and fail with -ENOSPC unless `serves`, because a take stores leases.
+ * Does the work items of a batch in a transaction, and commits it. Items that take tasks come last,
+ * so that they find the new tasks. If `serves` is false they get -ENOSPC, because a take stores
+ * leases.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -334,8 +335,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Gives a transaction's result to the threads that wait for changes, or if not `changes`, for
- * takes, which need no sync. Returns the other items. For changes, the caller holds synced.lock.
+ * Gives the result of a transaction to the threads that wait for it: if `changes`, to those with
+ * changes (the caller holds synced.lock), else to those that take tasks. Returns the items that
+ * remain.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -423,8 +425,8 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 }
 
 /*
- * Takes all queued items into the batch, also those that come while it waits for the write lock.
- * Returns 1 if it has begun a transaction, or 0 if takes would find nothing.
+ * Takes all queued items into the batch, also those that come while this waits for the write lock.
+ * Returns 1 if it has begun a transaction, or 0 if the batch has no changes and no task is due.
  */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
@@ -466,8 +468,9 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 }
 
 /*
- * Makes the next writer overwrite the WAL from its beginning, if no reader still needs it. Only the
- * leader may do this, because it writes. It waits at most waits_ns for another writer.
+ * If no reader needs the WAL any more, makes the next writer overwrite it from its beginning. Also
+ * makes room at its end, for which it waits at most waits_ns for another writer. Only the leader
+ * may call this.
  */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
@@ -508,9 +511,8 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * No commit succeeds on a full disk, and so none makes the WAL begin anew. Try that
-		 * now, as readers may be gone. Then make the changes again, without puts and takes,
-		 * which need room.
+		 * The disk is full. The readers that kept the WAL long may be gone, so try to begin
+		 * it anew. Then make the changes again, without puts and takes, which need room.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);
@@ -564,8 +566,9 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 }
 
 /*
- * Copies the WAL into the database while others go on writing. `seen` bytes of the WAL are in use.
- * Asks the next leader to begin the WAL anew, or to append zeros, if needed.
+ * Copies the WAL, of which `seen` bytes are in use, into the database, while others go on writing.
+ * If the WAL should begin anew or needs more room at its end, leaves that to the next leader (see
+ * struct work).
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -588,8 +591,8 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
 	/*
-	 * Other processes write too, so `bytes` is better than wal_bytes, unless this store has
-	 * committed meanwhile.
+	 * Other processes write too, so the checkpoint knows better than this store how long the
+	 * WAL is, unless this store has committed meanwhile.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;

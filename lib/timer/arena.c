@@ -226,8 +226,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether `slot` is SLOT_NONE, the end of a stack. A CAS has confirmed that it was up to
- * date, so any other number out of range is a bug.
+ * Tells whether `slot` is SLOT_NONE, the end of a stack. Call it for a slot that a CAS has
+ * confirmed, so that any other number out of range is a bug.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -350,7 +350,10 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	test_point(TEST_POINT_TAKE_READ_TOP);
 	/* The acquire keeps the second load of the top behind this load. */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
-	/* If the top has changed, the link may have been overwritten. Then the result is true. */
+	/*
+	 * If the top has changed, the link may have been overwritten. Then return true, as if the
+	 * stack were long.
+	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
 
@@ -491,8 +494,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * Now and then prefer a used slot from a long stack, so that memory grows only with
-		 * the live timers.
+		 * Now and then take a slot that was used before, from a long stack of another CPU,
+		 * so that memory grows only with the number of live timers.
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -507,8 +510,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the schedule has no entry. Relaxed is enough, because no other
-		 * thread has the slot. The file's head says why a store comes first.
+		 * "Never" says that the schedule has no entry for the slot. Relaxed is enough,
+		 * because no other thread has the slot.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -530,8 +533,8 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		uint64_t left = shard_left(shard);
 
 		/*
-		 * If no shard is all new, any with new slots will do. CPUs with different homes
-		 * prefer different ones.
+		 * If there is no shard of which no slot was ever used, take one that has any such
+		 * slot. CPUs try the shards in different orders.
 		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
@@ -545,8 +548,8 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		}
 	}
 	/*
-	 * Next best is the middle of the longest row of new shards, because the CPUs beside the row
-	 * get there last.
+	 * Second choice: the middle of the longest row of shards that nobody has used, because the
+	 * CPUs whose shards lie beside the row reach its middle last.
 	 */
 	if (longest > 0)
 		return middle;
@@ -612,8 +615,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Every top must still be what the loop above has read. The file's head says why
-		 * this is proof, and why a load would not be.
+		 * Each top of a stack must still be what the loop above has read. The file's head
+		 * says why this proves that no slot is free, and why a load does not.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)

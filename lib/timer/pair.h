@@ -63,8 +63,9 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. A schedule entry at its deadline or earlier serves the next
-	 * timer; there may be none if STATE_CLAIMED is set or the deadline is "never".
+	 * No timer uses the slot. The entry that its last timer has left in the schedule, at
+	 * `deadline_ns` or earlier, is used again for the next timer. There may be none if
+	 * STATE_CLAIMED is set or the deadline is "never".
 	 */
 	TIMER_FREE = 0,
 	/*
@@ -200,11 +201,11 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 
 /*
  * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
- * count is at least 1. It saturates at 2^64 - 1.
+ * count is at least 1. None is due later than a deadline can be.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
+	return (u64_min(now_ns, TIMER_DEADLINE_MAX_NS) - deadline_ns) / interval_ns + 1;
 }
 
 /*
@@ -213,11 +214,10 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	uint64_t last_ns, next_ns;
+	uint64_t next_ns;
 
 	invariant(interval_ns > 0 && deadline_ns <= now_ns);
-	last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
-	next_ns = u64_add_saturating(last_ns, interval_ns);
+	next_ns = deadline_ns + period_count(deadline_ns, interval_ns, now_ns) * interval_ns;
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 

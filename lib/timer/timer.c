@@ -63,8 +63,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. If the schedule has no early enough
- * entry of the slot's last timer, STATE_CLAIMED is set.
+ * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the last
+ * timer of the slot has left no schedule entry, or one that is too late for the new timer.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -154,7 +154,10 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
-	/* The owner reads the slot by then. Only a new timer that is due earlier must tell it. */
+	/*
+	 * The owner looks at the slot at this time at the latest. So the caller must tell the owner
+	 * of a new timer only if it is due earlier.
+	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -179,8 +182,9 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The deadline
- * stays: the owner reads the slot by then, even after timer_move().
+ * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The slot keeps
+ * the deadline, at which the owner looks at it and removes its entry, even if timer_move() has just
+ * changed it.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -246,8 +250,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes. From it, a thread that changes the timer afterwards
-	 * learns that the slot has left the inbox, and pushes the slot again (spill_map.c).
+	 * Make the CAS even if nothing changes. A thread that changes the timer afterwards acquires
+	 * by it that the slot has left the inbox, and so pushes the slot again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
@@ -309,9 +313,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * A consumer with an older clock reading could arm a PENDING timer for a
-			 * period that the owner skips. The consumer of an OVERDUE timer tells the
-			 * owner.
+			 * If the next period is over too, make the timer OVERDUE. If it were
+			 * PENDING, a consumer with an older reading of the clock could arm it for
+			 * that period, which the owner skips, and would not tell the owner.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)

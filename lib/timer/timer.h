@@ -34,8 +34,8 @@ struct timer {
 _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
 /*
- * What a timer was armed with. Only arming and delivery need it, so it lies apart from the pair.
- * The file's head says why relaxed accesses are enough.
+ * What a timer was armed with. Only arming and delivery need it, so it is not beside the deadline
+ * and state. The file's head says why relaxed accesses are enough.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
@@ -78,7 +78,7 @@ enum timer_left {
 
 /*
  * The result of a function that changes a timer, and what its caller must do next. Both fit into
- * one register. The timer's new pair is in *ret_pair or view->after.
+ * one register. The timer's new deadline and state are in *ret_pair or view->after.
  */
 struct timer_outcome {
 	int result;
@@ -132,8 +132,9 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * For the owner, both were in the slot at the same moment. The state cannot have
-		 * changed back, because only the owner expires timers and clears STATE_CLAIMED.
+		 * For the owner, this state and this deadline were in the slot at one moment. The
+		 * state cannot have changed back, because only the owner expires timers and clears
+		 * STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -186,8 +187,8 @@ struct timer_arming {
 };
 
 /*
- * Arms a timer in a slot that the caller has taken from the arena. *ret_handle, if not NULL, is set
- * before the timer can expire. `result` is 0.
+ * Arms a timer in a slot that the caller has taken from the arena. If ret_handle is not NULL, it is
+ * set before the timer can expire. In the outcome, `result` is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
@@ -269,7 +270,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
- * is free. Rely on it only after a timer_change() from view->pair.
+ * is free. What was read may be torn, unless a timer_change() that expects view->pair then
+ * succeeds.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -326,8 +328,8 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot, which the owner has just removed from its schedule, if it is due at
- * `by_ns`. `now_ns` tells whether the next period is too.
+ * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
+ * due at `by_ns`. By `now_ns`, decides whether the next period of a periodic timer is over too.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -344,8 +346,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner must read a slot again that it has scheduled for `filed_ns`, or
- * UINT64_MAX. It is never before `filed_ns`, because threads tell the owner of earlier times.
+ * Returns when the owner must look again at a slot that it has scheduled for `filed_ns`, or
+ * UINT64_MAX for never. That is not before `filed_ns`, because threads tell the owner of earlier
+ * deadlines.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 

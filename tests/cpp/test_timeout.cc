@@ -581,6 +581,11 @@ TEST(what_does_not_fit_is_refused)
 	expect(timeout.set(std::chrono::hours::max()) == refused);
 	expect(timeout.set(std::chrono::duration<double>(1e300)) == refused);
 	expect(timeout.set_at(hours(std::chrono::hours::max())) == refused);
+	for (const auto years :
+	     { std::chrono::hours(400 * 8766), std::chrono::hours(584 * 8766) }) {
+		expect(timeout.set(years) == refused);
+		expect(timeout.set_at(hours(years)) == refused);
+	}
 	expect(!timeout.is_set());
 	expect(!timeout.set(std::chrono::nanoseconds::max()));
 	expect(timeout.expires() == timeout.expires().max() && timeout.is_set());

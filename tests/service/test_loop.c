@@ -202,6 +202,11 @@ TEST_LOOP(misuse_of_calls_is_answered, 20, ALARMS)
 	expect_eq(timerhub_loop_due(NULL), NEVER);
 	expect_eq(timerhub_loop_due(loop), NEVER);
 	expect(timerhub_loop_queue(NULL) == NULL);
+	for (unsigned i = 0; i < sizeof(other.timeout); i++) { /* memory that is not zero */
+		memset(&other, 0, sizeof(other));
+		((char *)&other.timeout)[i] = 1;
+		expect_eq(timerhub_timeout_add(loop, &other.timeout, on_item), -EEXIST);
+	}
 	/* beyond the largest deadline */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -132,6 +133,18 @@ TEST(owner_leaves_the_process_signals_alone, 30)
 	expect_signals_as(&before);
 	rig_close(&rig);
 	expect_signals_as(&before);
+}
+
+/* The end of an io_uring ring interrupts a call of the thread that has created it. */
+TEST(owner_interrupts_no_call_of_its_opener, 30)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct rig rig = rig_open(64);
+	struct epoll_event event;
+
+	rig_close(&rig);
+	expect_eq(epoll_wait(epoll, &event, 1, 300), 0);
+	close(epoll);
 }
 
 /* Pinned to each CPU of the process in turn, or free on all. */

@@ -36,6 +36,8 @@ HOUR = 3600 * 10**9
 F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
 F_GET_SEALS, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE = 1034, 1, 16
 BOARD_NAME = "timerhub"
+MAY_BIND = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps",
+            "+net_bind_service", "--ambient-caps", "+net_bind_service"]
 SEED = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or random.getrandbits(32)
 
 COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns", "live", "live_max",
@@ -422,6 +424,11 @@ class Refusals(unittest.TestCase):
             shutil.copy(TOP, folder)
             self.refused("may not be looked at", "-1", watched.pid,
                          program=os.path.join(folder, os.path.basename(TOP)), **other)
+            # a process of the same user that may do more
+            with Hubs(before=MAY_BIND) as watched:
+                watched.ok(f"hub m {OBSERVABLE} 100")
+                self.refused("may not be looked at", "-1", watched.pid,
+                             program=os.path.join(folder, os.path.basename(TOP)), **other)
 
     def test_no_terminal(self):
         with Hubs() as watched:

@@ -23,8 +23,8 @@ TEST(periods_past_the_latest_deadline_are_never, 20)
 		{ 0, MAX_NS, MAX_NS, NEVER, 2 },
 		{ 1, MAX_NS, 1, NEVER, 1 },
 		{ MAX_NS, MAX_NS, 2 * MAX_NS - 1, NEVER, 1 },
-		{ MAX_NS, MAX_NS, 2 * MAX_NS, NEVER, 2 },
-		{ 1, 1, UINT64_MAX, NEVER, UINT64_MAX },
+		{ MAX_NS, MAX_NS, 2 * MAX_NS, NEVER, 1 },
+		{ 1, 1, UINT64_MAX, NEVER, MAX_NS },
 		/* A timer with three periods a second runs for a million periods. */
 		{ 5, 333333334, UINT64_C(333333334000004), UINT64_C(333333334000005), 1000000 },
 	};

@@ -248,7 +248,10 @@ static const char *target_add(struct target *target, int fd, int number, uint32_
 	return NULL;
 }
 
-/* Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. */
+/*
+ * Adds the hub of a descriptor in /proc/PID/fd, which the process may have closed by now. Returns
+ * NULL, or the reason why it is not watched.
+ */
 static const char *target_look_at(struct target *target, int folder, const char *name,
                                   uint32_t own_pid)
 {
@@ -256,7 +259,9 @@ static const char *target_look_at(struct target *target, int folder, const char 
 	const char *refused;
 	int fd;
 
-	if (readlinkat(folder, name, link, sizeof(link) - 1) < 0 || strcmp(link, MEMFD_LINK) != 0)
+	if (readlinkat(folder, name, link, sizeof(link) - 1) < 0)
+		return errno == EACCES ? "may not be looked at" : NULL;
+	if (strcmp(link, MEMFD_LINK) != 0)
 		return NULL;
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
