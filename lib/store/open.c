@@ -232,7 +232,10 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. */
+/*
+ * Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. The file is about the
+ * namespace of future children, which is another one only if the process has called unshare(2).
+ */
 static void store_read_shift(struct timerhub_store *store)
 {
 	char text[128] = { 0 };
@@ -326,16 +329,16 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 
 /*
  * SQLite can be compiled without mutexes, or a program turns them off (SQLITE_CONFIG_SINGLETHREAD).
- * Then all mutexes are the same one, which does nothing.
+ * Then even a connection that asks for a mutex gets none.
  */
 static bool sqlite_has_mutexes(void)
 {
-	sqlite3_mutex *one = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
-	sqlite3_mutex *other = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
-	bool has = sqlite3_threadsafe() != 0 && (!one || one != other); /* NULL: no memory */
+	sqlite3 *db = NULL;
+	int result = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX,
+	                             NULL);
+	bool has = result != SQLITE_OK || sqlite3_db_mutex(db);
 
-	sqlite3_mutex_free(one);
-	sqlite3_mutex_free(other);
+	(void)sqlite3_close(db);
 	return has;
 }
 

@@ -214,7 +214,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7+" IS_BY_DONE IS_CURRENT,
-	/* selects when the next task becomes due, and when the next lease ends */
+	/* selects when the next task becomes due, when the next lease ends, and offset_us */
 	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
 		    " WHERE queue=?2 AND " IS_TAKEN "),(SELECT offset_us FROM main.timerhub_clock)",

@@ -80,8 +80,8 @@ struct timerhub_store {
 	 * the connection to the database.
 	 */
 	struct statements statements;
-	bool has_turn; /* it holds the lock by which writers queue */
-	uint64_t no_turn_until_ns;
+	bool has_turn;             /* it holds the lock by which writers queue */
+	uint64_t no_turn_until_ns; /* on CLOCK_MONOTONIC, see NO_TURN_NS */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
 	/*

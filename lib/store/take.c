@@ -269,15 +269,15 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 		works = works->next;
 	if (!works)
 		return 0;
-	result = clock_was_set(store) ? clock_mend(store) : 0;
-	if (result >= 0)
-		result = deliver_look(store, &look);
+	result = deliver_look(store, &look);
+	if (result >= 0 && clock_was_set(store))
+		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
 	/*
 	 * Even if it finds no row, this UPDATE costs a tenth of what it costs to put, take and end
 	 * a task. So run it only if a lease is over.
 	 */
-	if (result > 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
+	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
 		            result > 0 ? (uint64_t)result : 0);
@@ -516,6 +516,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
+	/* a take without time has waited for a writer by now, so watch() does not wait again */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 

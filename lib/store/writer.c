@@ -30,8 +30,8 @@
 #define NAP_MAX_NS 1000000
 #define TURN_MAX_NS UINT64_C(2500000000)
 /*
- * If the turn was not free for long, its holder may be stopped, or dead with a forked child that
- * has inherited the lock. Then write without the turn for this time.
+ * If the turn was not free for long although nobody writes, its holder may be stopped, or dead with
+ * a forked child that has inherited the lock. Then this handle writes without the turn for so long.
  */
 #define NO_TURN_NS UINT64_C(60000000000)
 #define THREAD_NAME "timerhub-store"
@@ -186,15 +186,16 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 
 	if (store_find_files(store) < 0)
 		return -EIO;
-	for (;; waits = queues) {
-		if (waits && !store->has_turn) {
-			store->has_turn = files_take_turn(&store->files,
-			                                  now_ns + u64_min(half_ns, TURN_MAX_NS));
-			queues = store->has_turn || half_ns < TURN_MAX_NS / 8;
-			if (!queues)
-				store->no_turn_until_ns = now_ns + NO_TURN_NS;
-		}
+	for (;; waits = true) {
+		bool asks = waits && queues && !store->has_turn;
+
+		if (asks)
+			queues = store->has_turn = files_take_turn(
+				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
+		/* after a short wait it would prove nothing that the turn was not free */
+		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
+			store->no_turn_until_ns = now_ns + NO_TURN_NS;
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
 		if (!waits)

@@ -310,11 +310,13 @@ static int stop_it(void *context)
 	return 1;
 }
 
-STORE_TEST(commit_in_is_true_when_the_caller_commits, 60)
+/* With count_changes, an INSERT that changes nothing returns a row too. */
+STORE_TEST_LOOP(commit_in_is_true_when_the_caller_commits, 60, 2)
 {
 	struct timerhub_store_change changes[2];
 	struct timerhub_store_task task;
 
+	sql(_i == 0 ? "PRAGMA count_changes=0" : "PRAGMA count_changes=1");
 	(void)put_in(0, "k", "x");
 	task = take_one();
 	changes[0] = done_of(&task);
@@ -369,7 +371,8 @@ STORE_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
 
 STORE_TEST(commit_in_refuses_what_it_cannot_promise, 60)
 {
-	struct timerhub_store_change change = put_of("k");
+	struct timerhub_store_change change = put_of("k"), two[2] = { change, change };
+	sqlite3_stmt *writes;
 	sqlite3 *memory;
 	char text[160];
 
@@ -381,8 +384,14 @@ STORE_TEST(commit_in_refuses_what_it_cannot_promise, 60)
 	sql_on(memory, text);
 	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
 	expect_eq(sqlite3_close(memory), SQLITE_OK);
+	sql("CREATE TABLE mine(x); BEGIN IMMEDIATE");
+	expect_eq(sqlite3_prepare_v2(plain, "INSERT INTO mine VALUES(1) RETURNING x", -1, &writes,
+	                             NULL),
+	          SQLITE_OK);
+	expect_eq(sqlite3_step(writes), SQLITE_ROW);
+	expect_eq(timerhub_store_commit_in(store, plain, two, 2), -EINVAL);
+	expect_eq(sqlite3_finalize(writes), SQLITE_OK);
 	/* an address that is not that of the library's SQLite */
-	sql("BEGIN IMMEDIATE");
 	expect_eq(timerhub_store_commit_in_checked(store, plain, &change, 1, rand), -EXDEV);
 	sqlite3_progress_handler(plain, 1, stop_it, NULL);
 	expect_eq(timerhub_store_commit_in(store, plain, &change, 1), -ECANCELED);
@@ -556,12 +565,16 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 		                                      .timeout_ns = 100 * MS };
 	struct timerhub_store_put put = { .size = sizeof(put) };
 	struct timerhub_store_change change = put_of(NULL);
+	struct timerhub_store_stats stats = { 0 };
 	struct timerhub_store_task task;
 	uint64_t before_ns;
 
+	/* the store has no part in the program's shared cache, where a writer also stops readers */
+	expect_eq(sqlite3_enable_shared_cache(1), SQLITE_OK);
 	fixture_begin(&config);
 	(void)put_in(0, NULL, "x");
-	sql("BEGIN IMMEDIATE");
+	sql("BEGIN IMMEDIATE; UPDATE timerhub_tasks SET reason=reason");
+	expect_eq(timerhub_store_stats(store, &stats), 0);
 	before_ns = monotonic_ns();
 	expect_eq(timerhub_store_put(store, &put, NULL), -EAGAIN);
 	expect_le(before_ns + 100 * MS, monotonic_ns());
@@ -613,18 +626,42 @@ TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 
 	const struct timerhub_store_config patient = { .size = sizeof(patient),
 		                                       .timeout_ns = HOUR };
 	struct timerhub_store_task task;
+	uint64_t before_ns;
 	int fd;
 
 	fixture_begin(&patient);
 	fd = timerhub_store_fd(store);
 	(void)put_in(0, NULL, "x");
 	sql("BEGIN IMMEDIATE");
-	expect_eq(timerhub_store_take(store, &task, 1, 0), 0); /* and not after an hour */
+	do {
+		before_ns = monotonic_ns();
+		take_none();                              /* and not after an hour */
+	} while (monotonic_ns() - before_ns >= 100 * MS); /* perhaps the machine has stalled */
 	sql("COMMIT");
 	do
 		expect(fd_readable_within(fd, ARRIVES));
 	while (timerhub_store_take(store, &task, 1, 0) == 0);
 	done(&task);
+	fixture_end();
+}
+
+/* Meanwhile the store's thread finds the WAL too short, and asks the leader to lengthen it. */
+TEST(take_behind_a_writer_does_not_wait_for_room_too, 60)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 50 * MS };
+	struct timerhub_store_task task;
+	uint64_t took_ns;
+
+	fixture_begin(&config);
+	do {
+		(void)put_in(0, NULL, "x");
+		sql("PRAGMA wal_checkpoint(TRUNCATE); BEGIN IMMEDIATE");
+		took_ns = monotonic_ns();
+		expect_eq(timerhub_store_take(store, &task, 1, 300 * MS), 0);
+		took_ns = monotonic_ns() - took_ns;
+		sql("COMMIT");
+	} while (took_ns >= SEC); /* perhaps the machine has stalled */
 	fixture_end();
 }
 
@@ -710,6 +747,36 @@ STORE_TEST(file_that_may_not_be_written_is_told, 60)
 	expect_eq(chmod(database, 0644), 0);
 	store = fixture_open(NULL);
 	plain = sql_open();
+}
+
+TEST(process_that_limits_itself_goes_on, 60)
+{
+	struct rlimit files = { 1 << 20, 1 << 20 };
+	char folder[sizeof(database)];
+	pid_t child;
+
+	fixture_name();
+	*strrchr(strcpy(folder, database), '/') = '\0';
+	child = fork();
+	if (child == 0) {
+		expect_eq(setrlimit(RLIMIT_FSIZE, &files), 0);
+		fixture_begin(NULL);
+		expect_eq(chmod(folder, 0), 0);
+		expect(geteuid() != 0 || setuid(65534) == 0);
+		(void)put_in(0, NULL, "x");
+		_exit(0);
+	}
+	child_ends_well(child);
+	expect_eq(chmod(folder, 0700), 0);
+	fixture_end();
+}
+
+TEST(sqlite_without_mutexes_is_refused, 60)
+{
+	fixture_name();
+	expect_eq(sqlite3_config(SQLITE_CONFIG_SINGLETHREAD), SQLITE_OK);
+	expect_eq(timerhub_store_open(&store, database, NULL), -EOPNOTSUPP);
+	fixture_end();
 }
 
 /* Install leaves all as it is, and open only makes it a WAL. */

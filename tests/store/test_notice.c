@@ -287,3 +287,24 @@ STORE_TEST(nobody_wakes_up_while_nothing_is_due, 60)
 	thread_join(taker);
 	timerhub_store_release(store, &task);
 }
+
+/* A taker that looks only after a quarter of the time is 100 ms late. */
+TEST(end_of_a_long_commit_is_noticed, 120)
+{
+	pthread_t taker;
+	uint64_t late_ns;
+
+	disk_is_slow = true;
+	fixture_begin(NULL);
+	sql("PRAGMA cache_size=10; PRAGMA synchronous=FULL; CREATE TABLE filler(x,y)");
+	do {
+		thread_start(&taker, take_of, store);
+		sql("BEGIN IMMEDIATE;" FILL);
+		sleep_ns(400 * MS);
+		sql(INSERT "COMMIT");
+		late_ns = monotonic_ns();
+		thread_join(taker);
+		late_ns = monotonic_ns() - late_ns;
+	} while (late_ns >= 50 * MS); /* perhaps the machine has stalled */
+	fixture_end();
+}

@@ -263,3 +263,28 @@ TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120)
 	expect_eq(put(HOUR), 0);
 	fixture_end();
 }
+
+/* Its holder is stopped, or dead with a forked child that has inherited the lock. */
+TEST(turn_that_nobody_gives_back_is_waited_for_once, 60)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 700 * MS };
+	char path[sizeof(database) + 4];
+	struct flock all = { .l_type = F_WRLCK };
+	uint64_t before_ns;
+
+	fixture_begin(&config);
+	(void)snprintf(path, sizeof(path), "%s-wal", database);
+	expect_eq(fcntl(open(path, O_RDWR | O_CLOEXEC), F_OFD_SETLK, &all), 0);
+	expect_eq(put(HOUR), 0);
+	before_ns = monotonic_ns();
+	for (int i = 0; i < 60; i++)
+		expect_eq(put(HOUR), 0);
+	expect_lt(monotonic_ns() - before_ns, ARRIVES);
+	sql("BEGIN IMMEDIATE");
+	before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	expect_eq(put(HOUR), -EAGAIN); /* and meanwhile it sleeps */
+	expect_lt(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before_ns, 100 * MS);
+	sql("COMMIT");
+	fixture_end();
+}
