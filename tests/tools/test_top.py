@@ -54,7 +54,7 @@ class Hubs(Watched):
     def boards(self):
         """The numbers of its fds that are boards."""
         return sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/fd")
-                      if os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("/memfd:"))
+                      if os.path.realpath(f"/proc/{self.pid}/fd/{name}").startswith("/memfd:"))
 
 
 def top(*arguments, **how):
