@@ -79,14 +79,17 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /*
  * Offers again the deliveries whose lease Redis did not confirm. Called while there is a connection
- * on which to ask once more.
+ * on which to ask once more. If a touch is still unanswered, the server hangs, and to ask would be
+ * of no use.
  */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
-	uint64_t next_ns;
+	uint64_t next_ns = UINT64_MAX;
 
 	lock_take(&shard->shared->lock);
-	next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard, now_ns);
+	if (eventcount_number(&shard->brief_touch.request.finished) == 1)
+		next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard,
+		                                now_ns);
 	shared_show_prefetched(shard->shared);
 	lock_give(&shard->shared->lock);
 	return next_ns;

@@ -26,23 +26,67 @@
 #define CONFIRM_MAX 4u
 
 /*
+ * Begins a delivery's lease again, and waits for the reply until the call's timeout. The relay's
+ * lock is released meanwhile.
+ */
+static int touch(struct timerhub_relay *relay, const struct delivery *one)
+{
+	struct request request = { .kind = REQUEST_TOUCH, .id = one->id, .delivery = one->entry };
+	int result;
+
+	lock_give(&relay->shared.lock);
+	result = mailbox_ask(&relay->shards[one->shard].mailbox, &request);
+	lock_take(&relay->shared.lock);
+	return result;
+}
+
+/*
+ * Begins a delivery's lease again, but waits for the reply only as long as an event loop may stand
+ * still, and then returns -ETIMEDOUT. A later reply does no harm, because the task is set aside.
+ * Returns -EBUSY if the server has not replied to another such question yet.
+ */
+static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
+{
+	struct shard *shard = &relay->shards[one->shard];
+	struct brief_touch *brief = &shard->brief_touch;
+	struct request *request = &brief->request;
+	uint64_t now_ns = sleeper_now_ns();
+	uint64_t by_ns = now_ns + ANSWER_NS + 2 * shard->client.reads.round_ns;
+	int result = -ETIMEDOUT;
+
+	if (brief->is_awaited || eventcount_number(&request->finished) == 0)
+		return -EBUSY;
+	memcpy(brief->id, one->id, sizeof(brief->id));
+	memcpy(brief->entry, one->entry, sizeof(brief->entry));
+	*request = (struct request){ .kind = REQUEST_TOUCH,
+		                     .id = brief->id,
+		                     .delivery = brief->entry };
+	brief->is_awaited = true;
+	mailbox_post(&shard->mailbox, request);
+	lock_give(&relay->shared.lock);
+	for (; eventcount_number(&request->finished) == 0 && now_ns < by_ns;
+	     now_ns = sleeper_now_ns())
+		eventcount_wait(&request->finished, 0, by_ns - now_ns);
+	lock_take(&relay->shared.lock);
+	if (eventcount_number(&request->finished) == 1)
+		result = request->result;
+	brief->is_awaited = false;
+	return result;
+}
+
+/*
  * Begins a delivery's lease again, if it may be over. Returns 0, or -ESTALE if the task is gone or
  * another taker's, and then frees the delivery. The relay's lock is released meanwhile.
  */
-static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
+static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {
 	invariant(one->shard < relay->shared.shard_count);
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
-		struct request touch = { .kind = REQUEST_TOUCH,
-			                 .id = one->id,
-			                 .delivery = one->entry };
 		uint64_t begin_ns = sleeper_now_ns();
 		int result;
 
 		one->confirming = true;
-		lock_give(&relay->shared.lock);
-		result = mailbox_ask(&relay->shards[one->shard].mailbox, &touch);
-		lock_take(&relay->shared.lock);
+		result = briefly ? touch_briefly(relay, one) : touch(relay, one);
 		one->confirming = false;
 		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
@@ -63,14 +107,15 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
  * Hands out a task that was read in advance. Returns 1, 0 if there is none, or an error of
  * confirm_lease(). The relay's lock is held, and may be released meanwhile.
  */
-static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                    bool briefly)
 {
 	struct delivery *one;
 	int result;
 
 	do {
 		one = deliveries_take(&relay->shared.deliveries);
-		result = one ? confirm_lease(relay, one) : 0;
+		result = one ? confirm_lease(relay, one, briefly) : 0;
 	} while (result == -ESTALE);
 	/* Try no other task after an error: the caller's whole timeout may have passed. */
 	if (!one || result < 0)
@@ -93,13 +138,14 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
  * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
  * come any more, or an error of hand_out().
  */
-static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                       bool briefly)
 {
 	int result;
 
 	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
-	result = hand_out(relay, ret_task);
+	result = hand_out(relay, ret_task, briefly);
 	if (result != 0)
 		return result;
 	relay->ended = relay->shared.stopped;
@@ -138,7 +184,7 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		int result = take_or_end(relay, ret_task);
+		int result = take_or_end(relay, ret_task, false);
 		uint64_t now_ns = sleeper_now_ns();
 
 		if (result == 1 || result == -ESHUTDOWN)
@@ -164,7 +210,7 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		struct shard *shard = &relay->shards[(first + i) % relay->shared.shard_count];
 		struct request request = { .kind = REQUEST_READ };
-		int result = take_or_end(relay, ret_task);
+		int result = take_or_end(relay, ret_task, false);
 
 		if (result != 0)
 			return result;
@@ -174,7 +220,7 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 		if (result < 0 && failure == 0)
 			failure = result;
 	}
-	last = take_or_end(relay, ret_task);
+	last = take_or_end(relay, ret_task, false);
 	return last != 0 ? last : failure;
 }
 
@@ -239,7 +285,8 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
-	int result = take_or_end(relay, ret_task), failure = result == 0 ? ask_servers(relay) : 0;
+	int result = take_or_end(relay, ret_task, true);
+	int failure = result == 0 ? ask_servers(relay) : 0;
 
 	while (result == 0) {
 		uint32_t number = eventcount_number(&relay->shared.takers);
@@ -250,8 +297,11 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 		lock_give(&relay->shared.lock);
 		eventcount_wait(&relay->shared.takers, number, by_ns - now_ns);
 		lock_take(&relay->shared.lock);
-		result = take_or_end(relay, ret_task);
+		result = take_or_end(relay, ret_task, true);
 	}
+	/* The task is set aside, and the descriptor shows it when the server has replied. */
+	if (result == -EBUSY)
+		result = 0;
 	/* A task that is read now would wait until the program has handled this one. */
 	relay->shared.armed = result != 1;
 	/* The program may take one task per poll, so only a take that finds none clears this. */
