@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -802,9 +803,15 @@ static void takers_block(pthread_t *threads, unsigned count)
 
 RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 {
+	struct timerhub_relay_change change = { .op = TIMERHUB_RELAY_PUT, .when_ns = HOUR };
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(0), fd = timerhub_relay_completion_fd(relay);
 	pthread_t threads[BLOCKED];
 	pid_t child;
 
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	expect_eq(timerhub_relay_submit(relay, &change, 1, 0), 0);
+	expect(fd_readable_within(fd, ARRIVES));
 	takers_block(threads, BLOCKED);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
 		;
@@ -816,6 +823,8 @@ RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 			(void)pause();
 	timerhub_relay_close(relay);
 	threads_end(threads, BLOCKED);
+	expect_eq(epoll_wait(epoll_fd, &event, 1, 0), 0); /* the child still has the descriptor */
+	expect_eq(close(epoll_fd), 0);
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
 	/*
 	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
