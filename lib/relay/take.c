@@ -152,6 +152,96 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
+/* ---- take, and wait only briefly for each server ---- */
+
+/*
+ * Asks every connected server for a task, if it was not asked already. Returns 0 if all are
+ * connected, or the error of the first that is not.
+ */
+static int ask_servers(struct timerhub_relay *relay)
+{
+	int failure = 0;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		struct reads *reads = &relay->shards[i].client.reads;
+
+		if (reads->away < 0 && failure == 0)
+			failure = reads->away;
+		if (reads->away < 0 || reads->blocked || reads->asked_ns > 0)
+			continue;
+		reads->wanted = true;
+		reads->asked_ns = sleeper_now_ns();
+		mailbox_wake(&relay->shards[i].mailbox);
+	}
+	return failure;
+}
+
+/*
+ * Returns until when to wait for the servers that were asked for a task. If there is nothing to
+ * wait for, the time is not after `now_ns`.
+ */
+static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
+{
+	uint64_t by_ns = 0;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		const struct client *client = &relay->shards[i].client;
+		uint64_t one_ns = client->reads.asked_ns + ANSWER_NS + 2 * client->reads.round_ns;
+
+		if (client->reads.asked_ns > 0 && one_ns > now_ns && one_ns > by_ns)
+			by_ns = one_ns;
+	}
+	return by_ns;
+}
+
+/*
+ * Takes a task. If none was read in advance, asks all servers at once and waits briefly. Stores in
+ * *ret_failure the error of a server that is not connected, or 0. The relay's lock is released
+ * during the wait.
+ */
+static int take_briefly(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                        int *ret_failure)
+{
+	int result = take_or_end(relay, ret_task, true);
+
+	*ret_failure = result == 0 ? ask_servers(relay) : 0;
+	while (result == 0) {
+		uint32_t number = eventcount_number(&relay->shared.takers);
+		uint64_t now_ns = sleeper_now_ns(), by_ns = answers_by_ns(relay, now_ns);
+
+		if (by_ns <= now_ns)
+			break;
+		lock_give(&relay->shared.lock);
+		eventcount_wait(&relay->shared.takers, number, by_ns - now_ns);
+		lock_take(&relay->shared.lock);
+		result = take_or_end(relay, ret_task, true);
+	}
+	return result;
+}
+
+/*
+ * Takes a task for a program that polls timerhub_relay_fd(). The relay's lock is released
+ * meanwhile.
+ */
+static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	int failure, result = take_briefly(relay, ret_task, &failure);
+
+	/* The task is set aside, and the descriptor shows it when the server has replied. */
+	if (result == -EBUSY)
+		result = 0;
+	/* A task that is read now would wait until the program has handled this one. */
+	relay->shared.armed = result != 1;
+	/* The program may take one task per poll, so only a take that finds none clears this. */
+	if (result == 0 && relay->shared.deliveries.prefetched == 0)
+		bell_clear(relay->shared.ready_fd);
+	if (result != 1)
+		relay_wake_shards(relay);
+	return result != 0 ? result : failure;
+}
+
+/* ---- take, and wait for a task or for each server ---- */
+
 /*
  * Waits until a task was read, or until `until_ns`, which is `left_ns` from now. Another thread may
  * take that task first. The relay's lock is released during the wait.
@@ -183,6 +273,13 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
+	/* Redis blocks for 1 ms at least, and a wait may be over before it is asked at all. */
+	if (timeout_ns < NS_PER_MS) {
+		int unused, result = take_briefly(relay, ret_task, &unused);
+
+		if (result == 1 || result == -ESHUTDOWN)
+			return result;
+	}
 	for (;;) {
 		int result = take_or_end(relay, ret_task, false);
 		uint64_t now_ns = sleeper_now_ns();
@@ -235,81 +332,6 @@ static void begin_taking(struct timerhub_relay *relay)
 	relay->shared.takes = true;
 	relay->shared.serves |= !relay->shared.never_serves;
 	relay_wake_shards(relay);
-}
-
-/* ---- take without waiting, for who has the fd ---- */
-
-/*
- * Asks every connected server for a task, if it was not asked already. Returns 0 if all are
- * connected, or the error of the first that is not.
- */
-static int ask_servers(struct timerhub_relay *relay)
-{
-	int failure = 0;
-
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
-		struct reads *reads = &relay->shards[i].client.reads;
-
-		if (reads->away < 0 && failure == 0)
-			failure = reads->away;
-		if (reads->away < 0 || reads->blocked || reads->asked_ns > 0)
-			continue;
-		reads->wanted = true;
-		reads->asked_ns = sleeper_now_ns();
-		mailbox_wake(&relay->shards[i].mailbox);
-	}
-	return failure;
-}
-
-/*
- * Returns until when to wait for the servers that were asked for a task. If there is nothing to
- * wait for, the time is not after `now_ns`.
- */
-static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
-{
-	uint64_t by_ns = 0;
-
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
-		const struct client *client = &relay->shards[i].client;
-		uint64_t one_ns = client->reads.asked_ns + ANSWER_NS + 2 * client->reads.round_ns;
-
-		if (client->reads.asked_ns > 0 && one_ns > now_ns && one_ns > by_ns)
-			by_ns = one_ns;
-	}
-	return by_ns;
-}
-
-/*
- * Takes a task for a program that polls timerhub_relay_fd(). If none was read in advance, asks all
- * servers at once and waits briefly. The relay's lock is released during the wait.
- */
-static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
-{
-	int result = take_or_end(relay, ret_task, true);
-	int failure = result == 0 ? ask_servers(relay) : 0;
-
-	while (result == 0) {
-		uint32_t number = eventcount_number(&relay->shared.takers);
-		uint64_t now_ns = sleeper_now_ns(), by_ns = answers_by_ns(relay, now_ns);
-
-		if (by_ns <= now_ns)
-			break;
-		lock_give(&relay->shared.lock);
-		eventcount_wait(&relay->shared.takers, number, by_ns - now_ns);
-		lock_take(&relay->shared.lock);
-		result = take_or_end(relay, ret_task, true);
-	}
-	/* The task is set aside, and the descriptor shows it when the server has replied. */
-	if (result == -EBUSY)
-		result = 0;
-	/* A task that is read now would wait until the program has handled this one. */
-	relay->shared.armed = result != 1;
-	/* The program may take one task per poll, so only a take that finds none clears this. */
-	if (result == 0 && relay->shared.deliveries.prefetched == 0)
-		bell_clear(relay->shared.ready_fd);
-	if (result != 1)
-		relay_wake_shards(relay);
-	return result != 0 ? result : failure;
 }
 
 int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,

@@ -426,6 +426,9 @@ RELAY_TEST(check_tells_that_no_relay_serves, 60)
 	expect(report.fault && strstr(report.fault, "overdue"));
 	expect(report.faults & TIMERHUB_RELAY_FAULT_UNHEARD);
 	expect_cmp(report.overdue_ns, >, HOUR);
+	expect_eq(timerhub_relay_pause(relay), 0); /* relays leave it where it is then */
+	report = report_now();
+	expect(!(report.faults & TIMERHUB_RELAY_FAULT_OVERDUE) && report.overdue_ns > HOUR);
 }
 
 RELAY_TEST(misuse_is_answered, 60)
@@ -952,6 +955,21 @@ RELAY_TEST(a_taker_that_waits_asks_seldom, 60)
 
 	take_none(SEC / 2);
 	expect_cmp(told("INFO", "commandstats", reads) - before, <=, 3);
+}
+
+/* The timeout is over before the shard's thread has run. */
+RELAY_TEST(a_take_with_a_tiny_timeout_asks_all_the_same, 60)
+{
+	struct timerhub_relay_task task;
+	int result = 0;
+
+	put("due", 0);
+	while (stats().ready == 0)
+		;
+	for (unsigned i = 0; i < 100 && result == 0; i++)
+		result = timerhub_relay_take(relay, &task, 1);
+	expect_eq(result, 1);
+	take_none(1);
 }
 
 RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
