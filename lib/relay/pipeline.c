@@ -469,12 +469,6 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
-	/*
-	 * A newer version of this library has changed the queue's keys, so this version cannot use
-	 * the queue any more. Close the connection; the next handshake is refused.
-	 */
-	if (request->result == -EOPNOTSUPP)
-		pipeline->later = request->result;
 	if (request == &pipeline->recover)
 		answer_recover(pipeline, reply);
 	if (request == &pipeline->read)
@@ -494,6 +488,12 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 {
 	if (request->answered)
 		request->answered(request->arg, reply, now_ns);
+	/*
+	 * A newer version of this library has changed the queue's keys, so this version cannot use
+	 * the queue any more. Close the connection; the next handshake is refused.
+	 */
+	if (reply_integer_at(reply, 0) == -EOPNOTSUPP)
+		pipeline->later = -EOPNOTSUPP;
 	if (reply_type(reply) == REPLY_ERROR) {
 		answer_error(pipeline, request, reply_text(reply));
 		if (request == &pipeline->read)
