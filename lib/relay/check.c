@@ -281,7 +281,7 @@ static int check_server(struct address *address, const struct keys *keys,
 	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
 	struct wire *wire;
 	bool unheard = false, paused = false;
-	int result = handshake_open(&wire, address, NULL, STEP_NS);
+	int result = handshake_open(&wire, address, NULL, NULL, STEP_NS);
 
 	if (result < 0) {
 		ret_report->faults = TIMERHUB_RELAY_FAULT_AWAY;

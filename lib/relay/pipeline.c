@@ -118,7 +118,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	return 0;
 }
 
-bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
+bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *pause, uint64_t now_ns)
 {
 	uint64_t step_ns = link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
 	struct wire *wire = NULL;
@@ -127,7 +127,7 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 
 	if (!link_is_due(&pipeline->link, now_ns))
 		return pipeline->link.wire != NULL;
-	result = handshake_open(&wire, &pipeline->address, &server, step_ns);
+	result = handshake_open(&wire, &pipeline->address, &server, pause, step_ns);
 	if (result == 0)
 		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {

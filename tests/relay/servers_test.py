@@ -261,6 +261,32 @@ def check_sentinel(master, replica):
     driver.close()
 
 
+def check_silent_sentinels():
+    """However many Sentinels or cluster nodes are silent, an open and a call exceed their timeout
+    only by the time that one of them is given."""
+    def ends_in_time(wanted, call, *words):
+        begin = time.monotonic()
+        result = call(*words)
+        expect(result in wanted, words, result)
+        expect(time.monotonic() - begin < 5, words, "took", time.monotonic() - begin)
+
+    with PortServer() as server:
+        silent = [FakeSentinel(server) for _ in range(8)]
+        driver = Driver(url_of(silent))
+        expect(driver.open(0, 1000) == 0, "open")
+        for one in silent:
+            one.delay_s = 60
+        server.kill()
+        # The put is in doubt if it is sent before the driver notices that the server is gone.
+        ends_in_time((-errno.EHOSTUNREACH, -errno.ETIMEDOUT), driver, "put", "x", 3600_000, "x")
+        ends_in_time((0,), driver, "close")
+        for url in (url_of(silent), url_of(silent).replace("sentinel", "cluster")[:-5]):
+            other = Driver(url)
+            ends_in_time((-errno.EHOSTUNREACH,), other, "open", QUEUE, 0, 1000, 0)
+            other.close()
+        driver.close()
+
+
 # ---- the takers' connection ----
 
 
@@ -719,6 +745,7 @@ def main(arguments):
         check_sentinel(master, replica)
         check_old(master.folder)
     check_takers_connection()
+    check_silent_sentinels()
     check_recoveries()
     check_in_doubt()
     check_password()

@@ -533,7 +533,7 @@ TEST(each_address_of_a_name_is_tried, 60)
 	expect(child >= 0);
 	if (child == 0)
 		serve_hello(fds[1]);
-	expect_eq(handshake_open(&wire, &address, &server, 20 * SEC), 0);
+	expect_eq(handshake_open(&wire, &address, &server, NULL, 20 * SEC), 0);
 	wire_close(wire);
 	expect_eq(server.tries, 1); /* the next connection begins with the good one */
 	expect_eq(waitpid(child, NULL, 0), child);

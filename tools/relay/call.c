@@ -189,7 +189,7 @@ int connect_call(struct call *call, uint32_t shard)
 {
 	close_call(call);
 	call->shard = shard;
-	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
+	return handshake_open(&call->wire, &call->addresses[shard], NULL, NULL, STEP_NS);
 }
 
 static unsigned count_words(const char *const *words)
