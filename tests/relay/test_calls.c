@@ -827,7 +827,6 @@ RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 	timerhub_relay_close(relay);
 	threads_end(threads, BLOCKED);
 	expect_eq(epoll_wait(epoll_fd, &event, 1, 0), 0); /* the child still has the descriptor */
-	expect_eq(close(epoll_fd), 0);
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
 	/*
 	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
@@ -958,18 +957,16 @@ RELAY_TEST(a_taker_that_waits_asks_seldom, 60)
 }
 
 /* The timeout is over before the shard's thread has run. */
-RELAY_TEST(a_take_with_a_tiny_timeout_asks_all_the_same, 60)
+RELAY_TEST(a_take_with_a_tiny_timeout_asks_all_the_same, 20)
 {
 	struct timerhub_relay_task task;
-	int result = 0;
+	int result;
 
 	put("due", 0);
-	while (stats().ready == 0)
-		;
-	for (unsigned i = 0; i < 100 && result == 0; i++)
+	do
 		result = timerhub_relay_take(relay, &task, 1);
+	while (result == 0);
 	expect_eq(result, 1);
-	take_none(1);
 }
 
 RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
@@ -1012,8 +1009,7 @@ RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 	do
 		expect(fd_readable_within(fd, ARRIVES)); /* the late answer shows the task again */
 	while ((result = timerhub_relay_take(relay, &task, 0)) == 0);
-	expect_eq(result, 1);
-	expect(strcmp(task.id, "first") == 0 && task.attempts == 1);
+	expect(result == 1 && strcmp(task.id, "first") == 0 && task.attempts == 1);
 	put("second", 0);
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < 5; i++)
