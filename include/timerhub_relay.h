@@ -210,8 +210,8 @@ TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
  * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads,
- * because no other call may be running or begin. Tasks that were taken and not answered come again
- * after their leases.
+ * because no call may begin, and none but a waiting take, which returns -ESHUTDOWN, may be running.
+ * Tasks that were taken and not answered come again after their leases.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 

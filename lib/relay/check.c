@@ -111,8 +111,9 @@ static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
 }
 
+/* Sets *ret_paused if the queue is paused, because its due tasks have to wait then. */
 static int ask_stat(struct wire *wire, const struct keys *keys,
-                    struct timerhub_relay_report *report)
+                    struct timerhub_relay_report *report, bool *ret_paused)
 {
 	uint64_t now_us = 0, look_by_us = 0;
 	struct reply *reply;
@@ -133,6 +134,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			report->relays = value;
 		else if (reply_is(reply, i, "overdue"))
 			report->overdue_ns = value * NS_PER_US;
+		else if (reply_is(reply, i, "paused"))
+			*ret_paused = value > 0;
 		else if (reply_is(reply, i, "now"))
 			now_us = value;
 		else if (reply_is(reply, i, "look_by"))
@@ -233,7 +236,7 @@ const char *check_fault_text(uint64_t all, unsigned index)
 	return NULL;
 }
 
-static uint64_t find_faults(const struct timerhub_relay_report *report, bool unheard)
+static uint64_t find_faults(const struct timerhub_relay_report *report, bool unheard, bool paused)
 {
 	uint64_t found = 0;
 
@@ -241,7 +244,7 @@ static uint64_t find_faults(const struct timerhub_relay_report *report, bool unh
 		found |= TIMERHUB_RELAY_FAULT_UNSERVED;
 	else if (unheard)
 		found |= TIMERHUB_RELAY_FAULT_UNHEARD;
-	if (report->overdue_ns > OVERDUE_NS)
+	if (report->overdue_ns > OVERDUE_NS && !paused)
 		found |= TIMERHUB_RELAY_FAULT_OVERDUE;
 	if (report->evicts)
 		found |= TIMERHUB_RELAY_FAULT_EVICTS;
@@ -252,7 +255,8 @@ static uint64_t find_faults(const struct timerhub_relay_report *report, bool unh
 	return found;
 }
 
-static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_relay_report *report)
+static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_relay_report *report,
+                   bool *ret_paused)
 {
 	int result = ask_persistence(wire, report);
 
@@ -261,7 +265,7 @@ static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_r
 	if (result == 0)
 		result = ask_queue(wire, keys);
 	if (result == 0)
-		result = ask_stat(wire, keys, report);
+		result = ask_stat(wire, keys, report, ret_paused);
 	if (result == 0)
 		result = ask_round_trip(wire, &report->round_trip_ns);
 	return result;
@@ -276,18 +280,18 @@ static int check_server(struct address *address, const struct keys *keys,
 {
 	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
 	struct wire *wire;
-	bool unheard = false;
-	int result = handshake_open(&wire, address, NULL, STEP_NS);
+	bool unheard = false, paused = false;
+	int result = handshake_open(&wire, address, NULL, NULL, STEP_NS);
 
 	if (result < 0) {
 		ret_report->faults = TIMERHUB_RELAY_FAULT_AWAY;
 		return result;
 	}
-	result = ask_all(wire, keys, &report);
+	result = ask_all(wire, keys, &report, &paused);
 	if (result == 0)
 		result = ask_bell(wire, keys, &unheard);
 	wire_close(wire);
-	report.faults = find_faults(&report, unheard);
+	report.faults = find_faults(&report, unheard, paused);
 	if (result == 0)
 		*ret_report = report;
 	return result;

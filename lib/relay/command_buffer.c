@@ -15,36 +15,44 @@
 
 void bytes_fini(struct bytes *bytes)
 {
-	free(bytes->data);
+	free(bytes->room);
 	*bytes = (struct bytes){ .data = NULL };
 }
 
 void bytes_consume(struct bytes *bytes, size_t count)
 {
-	if (count < bytes->len)
-		memmove(bytes->data, bytes->data + count, bytes->len - count);
+	if (count == 0)
+		return;
+	bytes->data += count;
 	bytes->len -= count;
+	/* Moving no more bytes than were consumed before costs little for each of those. */
+	if (bytes->len <= (size_t)(bytes->data - bytes->room)) {
+		memmove(bytes->room, bytes->data, bytes->len);
+		bytes->data = bytes->room;
+	}
 }
 
 static bool has_room(struct bytes *bytes, size_t len)
 {
 	size_t capacity = bytes->capacity ? bytes->capacity : FIRST_CAPACITY;
-	char *data;
+	size_t consumed = (size_t)(bytes->data - bytes->room);
+	char *room;
 
-	if (bytes->failed || len > SIZE_MAX / 4 - bytes->len) {
+	if (bytes->failed || len > SIZE_MAX / 4 - consumed - bytes->len) {
 		bytes->failed = true;
 		return false;
 	}
-	while (capacity < bytes->len + len)
+	while (capacity < consumed + bytes->len + len)
 		capacity *= 2;
 	if (capacity == bytes->capacity)
 		return true;
-	data = realloc(bytes->data, capacity);
-	if (!data) {
+	room = realloc(bytes->room, capacity);
+	if (!room) {
 		bytes->failed = true;
 		return false;
 	}
-	bytes->data = data;
+	bytes->room = room;
+	bytes->data = room + consumed;
 	bytes->capacity = capacity;
 	return true;
 }

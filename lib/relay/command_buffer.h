@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 struct bytes {
-	char *data;
+	char *room;      /* the allocation */
+	size_t capacity; /* its size */
+	char *data;      /* the bytes that are not consumed yet, in the allocation */
 	size_t len;
-	size_t capacity;
 	bool failed; /* an allocation has failed, so the commands in the buffer are incomplete */
 	bool asking; /* an ASKING is put before each command (address.h) */
 };

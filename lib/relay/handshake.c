@@ -159,6 +159,11 @@ static int connect_to(struct wire **ret_wire, struct address *server, uint64_t t
 	return again ? connect_to(ret_wire, server, timeout_ns) : result;
 }
 
+static bool goes_on(const struct handshake_pause *pause)
+{
+	return !pause || pause->goes_on(pause->arg);
+}
+
 /* ---- Sentinels ---- */
 
 void handshake_ask_master(struct wire *wire, const struct address *address)
@@ -228,13 +233,14 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
  * the error of the last attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
-                                struct address *ret_server, uint64_t timeout_ns)
+                                struct address *ret_server, const struct handshake_pause *pause,
+                                uint64_t timeout_ns)
 {
 	unsigned count = address_count_sentinels(address), outdated = 0;
 	bool is_known = false;
 	int result = -EHOSTUNREACH;
 
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i == 0 || (i < count && goes_on(pause)); i++) {
 		struct address sentinel, server = *address;
 		bool named;
 
@@ -314,7 +320,8 @@ static bool is_same_server(const struct address *a, const struct address *b)
  * the error of the last connect, or else of the last node.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
-                            struct address *server, uint64_t timeout_ns)
+                            struct address *server, const struct handshake_pause *pause,
+                            uint64_t timeout_ns)
 {
 	struct address failed = { .host = "" };
 	char list[ADDRESS_NODES_BYTES];
@@ -326,7 +333,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	 * changes.
 	 */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
-	while (text) {
+	do {
 		struct address node;
 
 		result = address_read_node(&node, &text, address);
@@ -344,12 +351,13 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
-	}
+	} while (text && goes_on(pause));
 	return why < 0 ? why : result;
 }
 
 static int connect_by_cluster(struct wire **ret_wire, struct address *address,
-                              struct address *ret_server, uint64_t timeout_ns)
+                              struct address *ret_server, const struct handshake_pause *pause,
+                              uint64_t timeout_ns)
 {
 	struct address server = *address;
 	int result = -EHOSTUNREACH;
@@ -357,9 +365,11 @@ static int connect_by_cluster(struct wire **ret_wire, struct address *address,
 	if (address_take_redirect(address, &server))
 		result = connect_to(ret_wire, &server, timeout_ns);
 	if (result < 0)
-		result = connect_by_nodes(ret_wire, address, address->nodes, &server, timeout_ns);
+		result = connect_by_nodes(ret_wire, address, address->nodes, &server, pause,
+		                          timeout_ns);
 	if (result < 0 && address->learned[0] && result != -EACCES && result != -EOPNOTSUPP)
-		result = connect_by_nodes(ret_wire, address, address->learned, &server, timeout_ns);
+		result = connect_by_nodes(ret_wire, address, address->learned, &server, pause,
+		                          timeout_ns);
 	if (result < 0) {
 		address->tries++;
 		return result;
@@ -371,15 +381,15 @@ static int connect_by_cluster(struct wire **ret_wire, struct address *address,
 }
 
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
-                   uint64_t timeout_ns)
+                   const struct handshake_pause *pause, uint64_t timeout_ns)
 {
 	int result;
 
 	error_reply_note(0, "");
 	if (address->sentinels[0])
-		return connect_by_sentinels(ret_wire, address, ret_server, timeout_ns);
+		return connect_by_sentinels(ret_wire, address, ret_server, pause, timeout_ns);
 	if (address->nodes[0])
-		return connect_by_cluster(ret_wire, address, ret_server, timeout_ns);
+		return connect_by_cluster(ret_wire, address, ret_server, pause, timeout_ns);
 	result = connect_to(ret_wire, address, timeout_ns);
 	if (result == 0 && ret_server)
 		*ret_server = *address;

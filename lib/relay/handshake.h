@@ -17,11 +17,20 @@ struct handshake {
 };
 
 /*
+ * A callback for who has to do other things while Sentinels or cluster nodes are asked one after
+ * the other, because each that is silent costs a timeout.
+ */
+struct handshake_pause {
+	bool (*goes_on)(void *arg); /* called after each but the last; false ends the attempt */
+	void *arg;
+};
+
+/*
  * Connects to the server of an address, or to the master that its Sentinels or cluster nodes name.
- * Returns -EROFS if there is no master. `ret_server` may be NULL.
+ * Returns -EROFS if there is no master. `ret_server` and `pause` may be NULL.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
-                   uint64_t timeout_ns);
+                   const struct handshake_pause *pause, uint64_t timeout_ns);
 
 /* Asks a Sentinel for the master, by two commands that have a reply each. */
 void handshake_ask_master(struct wire *wire, const struct address *address);

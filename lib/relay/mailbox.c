@@ -51,6 +51,17 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
 	return next_ns;
 }
 
+bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns)
+{
+	bool ending;
+
+	lock_take(&mailbox->shared->lock);
+	requests_expire(&mailbox->queued, why, now_ns);
+	ending = mailbox->shared->ending;
+	lock_give(&mailbox->shared->lock);
+	return !ending;
+}
+
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns)
 {

@@ -44,6 +44,12 @@ void mailbox_wake(struct mailbox *mailbox);
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
+ * Finishes requests whose timeout has ended, in the middle of a pass, with `why`, the connection's
+ * error. Returns false if the thread must end.
+ */
+bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
+
+/*
  * Takes the queued requests to send now. While a put that was sent at put_sent_ns (0: none) is in
  * flight, new puts stay queued, to share one cheaper command. Returns when to call again.
  */

@@ -118,7 +118,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	return 0;
 }
 
-bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
+bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *pause, uint64_t now_ns)
 {
 	uint64_t step_ns = link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
 	struct wire *wire = NULL;
@@ -127,7 +127,7 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 
 	if (!link_is_due(&pipeline->link, now_ns))
 		return pipeline->link.wire != NULL;
-	result = handshake_open(&wire, &pipeline->address, &server, step_ns);
+	result = handshake_open(&wire, &pipeline->address, &server, pause, step_ns);
 	if (result == 0)
 		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {
@@ -469,12 +469,6 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
-	/*
-	 * A newer version of this library has changed the queue's keys, so this version cannot use
-	 * the queue any more. Close the connection; the next handshake is refused.
-	 */
-	if (request->result == -EOPNOTSUPP)
-		pipeline->later = request->result;
 	if (request == &pipeline->recover)
 		answer_recover(pipeline, reply);
 	if (request == &pipeline->read)
@@ -494,6 +488,12 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 {
 	if (request->answered)
 		request->answered(request->arg, reply, now_ns);
+	/*
+	 * A newer version of this library has changed the queue's keys, so this version cannot use
+	 * the queue any more. Close the connection; the next handshake is refused.
+	 */
+	if (reply_integer_at(reply, 0) == -EOPNOTSUPP)
+		pipeline->later = -EOPNOTSUPP;
 	if (reply_type(reply) == REPLY_ERROR) {
 		answer_error(pipeline, request, reply_text(reply));
 		if (request == &pipeline->read)

@@ -55,11 +55,13 @@ struct pipeline {
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
+struct handshake_pause;
+
 /*
  * Connects if there is no connection and it is time for the next attempt. Returns whether there is
- * a connection.
+ * a connection. handshake.h says what `pause` is.
  */
-bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
+bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *pause, uint64_t now_ns);
 
 /*
  * Closes the connection because of the error `why`. Its requests go back into the mailbox, to be

@@ -93,7 +93,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.wire != NULL;
 	if (scheduler->bells.round_ns < scheduler->client->round_ns)
 		scheduler->bells.round_ns = scheduler->client->round_ns;
-	result = handshake_open(&wire, &server, NULL, step_ns(scheduler));
+	result = handshake_open(&wire, &server, NULL, NULL, step_ns(scheduler));
 	if (result < 0) {
 		link_back_off(&scheduler->bells, result, sleeper_now_ns());
 		return false;

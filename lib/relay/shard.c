@@ -103,6 +103,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 {
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
 	shard->told = SHARD_UNTRIED;
+	eventcount_set(&shard->brief_touch.request.finished, 1);
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	takers_init(&shard->takers, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);

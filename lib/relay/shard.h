@@ -12,10 +12,23 @@
 #include "relay/sentinel_watch.h"
 #include "relay/takers_connection.h"
 
+/*
+ * The request by which a take that must not wait long asks whether a lease still holds. It lies
+ * beside the shard because its reply may come after the take has returned. Protected by the relay's
+ * lock.
+ */
+struct brief_touch {
+	struct request request; /* `finished` is 1 if no reply is awaited */
+	bool is_awaited;        /* a take waits for the reply, or reads it */
+	char id[TIMERHUB_RELAY_ID_BYTES];
+	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];
+};
+
 struct shard {
 	struct shared *shared;
 	struct client client;
 	struct mailbox mailbox;
+	struct brief_touch brief_touch;
 	struct pipeline pipeline;
 	struct takers_connection takers;
 	struct scheduler scheduler;

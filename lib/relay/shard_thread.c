@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "relay/handshake.h"
 
 #define STEP_NS NS_PER_S /* timeout of each reply at close */
 
@@ -79,14 +80,17 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /*
  * Offers again the deliveries whose lease Redis did not confirm. Called while there is a connection
- * on which to ask once more.
+ * on which to ask once more. If a touch is still unanswered, the server hangs, and to ask would be
+ * of no use.
  */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
-	uint64_t next_ns;
+	uint64_t next_ns = UINT64_MAX;
 
 	lock_take(&shard->shared->lock);
-	next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard, now_ns);
+	if (eventcount_number(&shard->brief_touch.request.finished) == 1)
+		next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard,
+		                                now_ns);
 	shared_show_prefetched(shard->shared);
 	lock_give(&shard->shared->lock);
 	return next_ns;
@@ -106,6 +110,29 @@ static void tell_open(struct shard *shard)
 	lock_give(&shared->lock);
 }
 
+/* An attempt to connect, which may ask several Sentinels or cluster nodes. */
+struct attempt {
+	struct shard *shard;
+	uint64_t begin_ns;
+};
+
+/*
+ * Does what may not wait until all of them were asked: finishes the calls whose timeout has ended,
+ * and lets an open give up after its own. Returns false if the thread must end.
+ */
+static bool attempt_goes_on(void *arg)
+{
+	const struct attempt *attempt = arg;
+	struct shard *shard = attempt->shard;
+	uint64_t now_ns = sleeper_now_ns();
+
+	if (shard->pipeline.why == 0 && now_ns - attempt->begin_ns >= shard->shared->timeout_ns) {
+		shard->pipeline.why = -EHOSTUNREACH;
+		tell_open(shard);
+	}
+	return mailbox_expire(&shard->mailbox, pipeline_why(&shard->pipeline), now_ns);
+}
+
 /*
  * Does all work of the shard's thread that is due now. Returns the time at which to call it again.
  */
@@ -113,8 +140,10 @@ static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
 	uint64_t now_ns = sleeper_now_ns();
+	struct attempt attempt = { shard, now_ns };
+	const struct handshake_pause pause = { attempt_goes_on, &attempt };
 	uint64_t next_ns = expire(shard, now_ns), used_ns;
-	bool open = pipeline_open(pipeline, now_ns);
+	bool open = pipeline_open(pipeline, &pause, now_ns);
 
 	tell_open(shard);
 	if (!open) {

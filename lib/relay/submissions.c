@@ -95,6 +95,9 @@ int submissions_fd(struct submissions *all)
 
 void submissions_fini(struct submissions *all, bool is_copy)
 {
+	/* An epoll instance would go on reporting the descriptor if a forked child has it too. */
+	if (all->fd_plus_one > 0 && !is_copy)
+		bell_clear(all->fd_plus_one - 1);
 	if (all->fd_plus_one > 0)
 		bell_close(all->fd_plus_one - 1);
 	while (!is_copy && all->all) {

@@ -26,23 +26,67 @@
 #define CONFIRM_MAX 4u
 
 /*
+ * Begins a delivery's lease again, and waits for the reply until the call's timeout. The relay's
+ * lock is released meanwhile.
+ */
+static int touch(struct timerhub_relay *relay, const struct delivery *one)
+{
+	struct request request = { .kind = REQUEST_TOUCH, .id = one->id, .delivery = one->entry };
+	int result;
+
+	lock_give(&relay->shared.lock);
+	result = mailbox_ask(&relay->shards[one->shard].mailbox, &request);
+	lock_take(&relay->shared.lock);
+	return result;
+}
+
+/*
+ * Begins a delivery's lease again, but waits for the reply only as long as an event loop may stand
+ * still, and then returns -ETIMEDOUT. A later reply does no harm, because the task is set aside.
+ * Returns -EBUSY if the server has not replied to another such question yet.
+ */
+static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
+{
+	struct shard *shard = &relay->shards[one->shard];
+	struct brief_touch *brief = &shard->brief_touch;
+	struct request *request = &brief->request;
+	uint64_t now_ns = sleeper_now_ns();
+	uint64_t by_ns = now_ns + ANSWER_NS + 2 * shard->client.reads.round_ns;
+	int result = -ETIMEDOUT;
+
+	if (brief->is_awaited || eventcount_number(&request->finished) == 0)
+		return -EBUSY;
+	memcpy(brief->id, one->id, sizeof(brief->id));
+	memcpy(brief->entry, one->entry, sizeof(brief->entry));
+	*request = (struct request){ .kind = REQUEST_TOUCH,
+		                     .id = brief->id,
+		                     .delivery = brief->entry };
+	brief->is_awaited = true;
+	mailbox_post(&shard->mailbox, request);
+	lock_give(&relay->shared.lock);
+	for (; eventcount_number(&request->finished) == 0 && now_ns < by_ns;
+	     now_ns = sleeper_now_ns())
+		eventcount_wait(&request->finished, 0, by_ns - now_ns);
+	lock_take(&relay->shared.lock);
+	if (eventcount_number(&request->finished) == 1)
+		result = request->result;
+	brief->is_awaited = false;
+	return result;
+}
+
+/*
  * Begins a delivery's lease again, if it may be over. Returns 0, or -ESTALE if the task is gone or
  * another taker's, and then frees the delivery. The relay's lock is released meanwhile.
  */
-static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
+static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {
 	invariant(one->shard < relay->shared.shard_count);
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
-		struct request touch = { .kind = REQUEST_TOUCH,
-			                 .id = one->id,
-			                 .delivery = one->entry };
 		uint64_t begin_ns = sleeper_now_ns();
 		int result;
 
 		one->confirming = true;
-		lock_give(&relay->shared.lock);
-		result = mailbox_ask(&relay->shards[one->shard].mailbox, &touch);
-		lock_take(&relay->shared.lock);
+		result = briefly ? touch_briefly(relay, one) : touch(relay, one);
 		one->confirming = false;
 		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
@@ -63,14 +107,15 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
  * Hands out a task that was read in advance. Returns 1, 0 if there is none, or an error of
  * confirm_lease(). The relay's lock is held, and may be released meanwhile.
  */
-static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                    bool briefly)
 {
 	struct delivery *one;
 	int result;
 
 	do {
 		one = deliveries_take(&relay->shared.deliveries);
-		result = one ? confirm_lease(relay, one) : 0;
+		result = one ? confirm_lease(relay, one, briefly) : 0;
 	} while (result == -ESTALE);
 	/* Try no other task after an error: the caller's whole timeout may have passed. */
 	if (!one || result < 0)
@@ -93,105 +138,21 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
  * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
  * come any more, or an error of hand_out().
  */
-static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                       bool briefly)
 {
 	int result;
 
 	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
-	result = hand_out(relay, ret_task);
+	result = hand_out(relay, ret_task, briefly);
 	if (result != 0)
 		return result;
 	relay->ended = relay->shared.stopped;
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/*
- * Waits until a task was read, or until `until_ns`, which is `left_ns` from now. Another thread may
- * take that task first. The relay's lock is released during the wait.
- */
-static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
-{
-	uint32_t number = eventcount_number(&relay->shared.takers);
-
-	relay->shared.waiting++;
-	if (until_ns > relay->shared.wait_until_ns)
-		relay->shared.wait_until_ns = until_ns;
-	relay_wake_shards(relay);
-	lock_give(&relay->shared.lock);
-	eventcount_wait(&relay->shared.takers, number, left_ns);
-	lock_take(&relay->shared.lock);
-	invariant(relay->shared.waiting > 0);
-	relay->shared.waiting--;
-	if (relay->shared.waiting == 0)
-		relay->shared.wait_until_ns = 0;
-}
-
-/*
- * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
- * Called with the relay's lock held, which is released during the wait.
- */
-static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
-                        uint64_t timeout_ns)
-{
-	uint64_t begin_ns = sleeper_now_ns();
-	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
-
-	for (;;) {
-		int result = take_or_end(relay, ret_task);
-		uint64_t now_ns = sleeper_now_ns();
-
-		if (result == 1 || result == -ESHUTDOWN)
-			return result;
-		if (now_ns >= until_ns)
-			return 0;
-		if (result < 0)
-			continue; /* this one is set aside, and others may be prefetched */
-		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
-		                    until_ns);
-	}
-}
-
-/*
- * Takes a ready task, for which it asks one server after the other. Returns 1, the first error of a
- * server, 0 or -ESHUTDOWN. The relay's lock is released meanwhile.
- */
-static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
-{
-	uint32_t first = relay->turn++ % relay->shared.shard_count;
-	int failure = 0, last;
-
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
-		struct shard *shard = &relay->shards[(first + i) % relay->shared.shard_count];
-		struct request request = { .kind = REQUEST_READ };
-		int result = take_or_end(relay, ret_task);
-
-		if (result != 0)
-			return result;
-		lock_give(&relay->shared.lock);
-		result = mailbox_ask(&shard->mailbox, &request);
-		lock_take(&relay->shared.lock);
-		if (result < 0 && failure == 0)
-			failure = result;
-	}
-	last = take_or_end(relay, ret_task);
-	return last != 0 ? last : failure;
-}
-
-/*
- * Makes this process serve the queue, that is, move due tasks into the stream, from its first take
- * on. If nobody did that, takes would wait for ever.
- */
-static void begin_taking(struct timerhub_relay *relay)
-{
-	if (relay->shared.takes)
-		return;
-	relay->shared.takes = true;
-	relay->shared.serves |= !relay->shared.never_serves;
-	relay_wake_shards(relay);
-}
-
-/* ---- take without waiting, for who has the fd ---- */
+/* ---- take, and wait only briefly for each server ---- */
 
 /*
  * Asks every connected server for a task, if it was not asked already. Returns 0 if all are
@@ -234,13 +195,16 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task for a program that polls timerhub_relay_fd(). If none was read in advance, asks all
- * servers at once and waits briefly. The relay's lock is released during the wait.
+ * Takes a task. If none was read in advance, asks all servers at once and waits briefly. Stores in
+ * *ret_failure the error of a server that is not connected, or 0. The relay's lock is released
+ * during the wait.
  */
-static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static int take_briefly(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                        int *ret_failure)
 {
-	int result = take_or_end(relay, ret_task), failure = result == 0 ? ask_servers(relay) : 0;
+	int result = take_or_end(relay, ret_task, true);
 
+	*ret_failure = result == 0 ? ask_servers(relay) : 0;
 	while (result == 0) {
 		uint32_t number = eventcount_number(&relay->shared.takers);
 		uint64_t now_ns = sleeper_now_ns(), by_ns = answers_by_ns(relay, now_ns);
@@ -250,8 +214,22 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 		lock_give(&relay->shared.lock);
 		eventcount_wait(&relay->shared.takers, number, by_ns - now_ns);
 		lock_take(&relay->shared.lock);
-		result = take_or_end(relay, ret_task);
+		result = take_or_end(relay, ret_task, true);
 	}
+	return result;
+}
+
+/*
+ * Takes a task for a program that polls timerhub_relay_fd(). The relay's lock is released
+ * meanwhile.
+ */
+static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	int failure, result = take_briefly(relay, ret_task, &failure);
+
+	/* The task is set aside, and the descriptor shows it when the server has replied. */
+	if (result == -EBUSY)
+		result = 0;
 	/* A task that is read now would wait until the program has handled this one. */
 	relay->shared.armed = result != 1;
 	/* The program may take one task per poll, so only a take that finds none clears this. */
@@ -260,6 +238,100 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (result != 1)
 		relay_wake_shards(relay);
 	return result != 0 ? result : failure;
+}
+
+/* ---- take, and wait for a task or for each server ---- */
+
+/*
+ * Waits until a task was read, or until `until_ns`, which is `left_ns` from now. Another thread may
+ * take that task first. The relay's lock is released during the wait.
+ */
+static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
+{
+	uint32_t number = eventcount_number(&relay->shared.takers);
+
+	relay->shared.waiting++;
+	if (until_ns > relay->shared.wait_until_ns)
+		relay->shared.wait_until_ns = until_ns;
+	relay_wake_shards(relay);
+	lock_give(&relay->shared.lock);
+	eventcount_wait(&relay->shared.takers, number, left_ns);
+	lock_take(&relay->shared.lock);
+	invariant(relay->shared.waiting > 0);
+	relay->shared.waiting--;
+	if (relay->shared.waiting == 0)
+		relay->shared.wait_until_ns = 0;
+}
+
+/*
+ * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
+ * Called with the relay's lock held, which is released during the wait.
+ */
+static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                        uint64_t timeout_ns)
+{
+	uint64_t begin_ns = sleeper_now_ns();
+	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
+
+	/* Redis blocks for 1 ms at least, and a wait may be over before it is asked at all. */
+	if (timeout_ns < NS_PER_MS) {
+		int unused, result = take_briefly(relay, ret_task, &unused);
+
+		if (result == 1 || result == -ESHUTDOWN)
+			return result;
+	}
+	for (;;) {
+		int result = take_or_end(relay, ret_task, false);
+		uint64_t now_ns = sleeper_now_ns();
+
+		if (result == 1 || result == -ESHUTDOWN)
+			return result;
+		if (now_ns >= until_ns)
+			return 0;
+		if (result < 0)
+			continue; /* this one is set aside, and others may be prefetched */
+		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
+		                    until_ns);
+	}
+}
+
+/*
+ * Takes a ready task, for which it asks one server after the other. Returns 1, the first error of a
+ * server, 0 or -ESHUTDOWN. The relay's lock is released meanwhile.
+ */
+static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	uint32_t first = relay->turn++ % relay->shared.shard_count;
+	int failure = 0, last;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		struct shard *shard = &relay->shards[(first + i) % relay->shared.shard_count];
+		struct request request = { .kind = REQUEST_READ };
+		int result = take_or_end(relay, ret_task, false);
+
+		if (result != 0)
+			return result;
+		lock_give(&relay->shared.lock);
+		result = mailbox_ask(&shard->mailbox, &request);
+		lock_take(&relay->shared.lock);
+		if (result < 0 && failure == 0)
+			failure = result;
+	}
+	last = take_or_end(relay, ret_task, false);
+	return last != 0 ? last : failure;
+}
+
+/*
+ * Makes this process serve the queue, that is, move due tasks into the stream, from its first take
+ * on. If nobody did that, takes would wait for ever.
+ */
+static void begin_taking(struct timerhub_relay *relay)
+{
+	if (relay->shared.takes)
+		return;
+	relay->shared.takes = true;
+	relay->shared.serves |= !relay->shared.never_serves;
+	relay_wake_shards(relay);
 }
 
 int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,

@@ -70,7 +70,7 @@ static bool open_link(struct takers_connection *takers, const struct address *se
 	if (!link_is_due(&takers->link, now_ns))
 		return takers->link.wire != NULL;
 	takers->link.round_ns = takers->client->round_ns;
-	result = handshake_open(&wire, &master, NULL,
+	result = handshake_open(&wire, &master, NULL, NULL,
 	                        link_step_ns(&takers->link, takers->client->shared->timeout_ns));
 	if (result < 0) {
 		link_back_off(&takers->link, result, sleeper_now_ns());

@@ -398,6 +398,19 @@ int timerhub_store_install(struct sqlite3 *db)
 
 /* ---- close ---- */
 
+/*
+ * Makes the store's descriptors unreadable for ever. If a forked child has them too, an epoll
+ * instance of the program would go on reporting them after the close.
+ */
+static void store_clear_watch(struct timerhub_store *store)
+{
+	const int watched[] = { store->watch.bell, store->watch.timer.fd, store->watch.inotify_fd };
+
+	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+		(void)epoll_ctl(store->watch.epoll_fd, EPOLL_CTL_DEL, watched[i], NULL);
+	bell_clear(store->synced.fd);
+}
+
 void timerhub_store_close(struct timerhub_store *store)
 {
 	CANCELLATION_HELD;
@@ -413,5 +426,6 @@ void timerhub_store_close(struct timerhub_store *store)
 	lock_give(&store->shared.lock);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
+	store_clear_watch(store);
 	store_free(store);
 }

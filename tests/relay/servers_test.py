@@ -261,6 +261,28 @@ def check_sentinel(master, replica):
     driver.close()
 
 
+def check_silent_sentinels():
+    """However many Sentinels or cluster nodes are silent, an open and a call exceed their timeout
+    only by the time that one of them is given."""
+    with PortServer() as server:
+        silent = [FakeSentinel(server) for _ in range(8)]
+        driver = Driver(url_of(silent))
+        cluster = Driver(url_of(silent).replace("sentinel", "cluster").replace("/main", ""))
+        expect(driver.open(0, 1000) == 0, "open")
+        for one in silent:
+            one.delay_s = 60
+        server.kill()
+        for one, *words in ((driver, "put", "x", 3600_000, "x"), (driver, "close"),
+                            (driver, "open", QUEUE, 0, 1000, 0),
+                            (cluster, "open", QUEUE, 0, 1000, 0)):
+            begin = time.monotonic()
+            result = one(*words)  # a put may be sent before the loss of the server is noticed
+            expect(result in (-errno.EHOSTUNREACH, -errno.ETIMEDOUT) or words == ["close"], words)
+            expect(time.monotonic() - begin < 5, words, "took", time.monotonic() - begin)
+        driver.close()
+        cluster.close()
+
+
 # ---- the takers' connection ----
 
 
@@ -734,6 +756,7 @@ def main(arguments):
         check_sentinel(master, replica)
         check_old(master.folder)
     check_takers_connection()
+    check_silent_sentinels()
     check_recoveries()
     check_in_doubt()
     check_password()

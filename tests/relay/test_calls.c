@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -215,6 +216,19 @@ static struct timerhub_relay_task take_of(struct timerhub_relay *taker)
 static struct timerhub_relay_task take(void)
 {
 	return take_of(relay);
+}
+
+/* Takes a task as an event loop does. A server that is slow for a moment stops no loop. */
+static struct timerhub_relay_task take_shown(void)
+{
+	struct timerhub_relay_task task;
+	int result;
+
+	do {
+		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));
+		result = timerhub_relay_take(relay, &task, 0);
+	} while (result != 1);
+	return task;
 }
 
 /* Takes the task with this id, in its first delivery. */
@@ -425,6 +439,9 @@ RELAY_TEST(check_tells_that_no_relay_serves, 60)
 	expect(report.fault && strstr(report.fault, "overdue"));
 	expect(report.faults & TIMERHUB_RELAY_FAULT_UNHEARD);
 	expect_cmp(report.overdue_ns, >, HOUR);
+	expect_eq(timerhub_relay_pause(relay), 0); /* relays leave it where it is then */
+	report = report_now();
+	expect(!(report.faults & TIMERHUB_RELAY_FAULT_OVERDUE) && report.overdue_ns > HOUR);
 }
 
 RELAY_TEST(misuse_is_answered, 60)
@@ -805,9 +822,15 @@ static void takers_block(pthread_t *threads, unsigned count)
 
 RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 {
+	struct timerhub_relay_change change = { .op = TIMERHUB_RELAY_PUT, .when_ns = HOUR };
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(0), fd = timerhub_relay_completion_fd(relay);
 	pthread_t threads[BLOCKED];
 	pid_t child;
 
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	expect_eq(timerhub_relay_submit(relay, &change, 1, 0), 0);
+	expect(fd_readable_within(fd, ARRIVES));
 	takers_block(threads, BLOCKED);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
 		;
@@ -819,6 +842,7 @@ RELAY_TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 			(void)pause();
 	timerhub_relay_close(relay);
 	threads_end(threads, BLOCKED);
+	expect_eq(epoll_wait(epoll_fd, &event, 1, 0), 0); /* the child still has the descriptor */
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
 	/*
 	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
@@ -879,14 +903,14 @@ TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
 	}
 }
 
-/* Makes the lease of all that is prefetched look old, so that its taker asks Redis. */
-static void age_prefetched(void)
+/* Makes the lease of all that is prefetched look old (0), so that its taker asks Redis, or new. */
+static void age_prefetched(uint64_t ask_ns)
 {
 	while (prefetched() == 0)
 		;
 	lock_take(&relay->shared.lock);
 	for (struct delivery *one = relay->shared.deliveries.first; one; one = one->next)
-		one->ask_ns = 0;
+		one->ask_ns = ask_ns;
 	lock_give(&relay->shared.lock);
 }
 
@@ -905,7 +929,7 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 	fd = timerhub_relay_fd(relay);
 	for (unsigned waits = 0; waits < 2; waits++) {
 		expect_eq(timerhub_relay_put(clock, waits ? "b" : "a", 0, 0, NULL, 0, NULL), 0);
-		age_prefetched();
+		age_prefetched(0);
 		begin_ns = wall_ns();
 		expect_eq(command("CLIENT", "PAUSE", waits ? "500" : "1000000", "WRITE"), 0);
 		if (waits) {
@@ -914,10 +938,7 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 			expect_eq(timerhub_relay_take(relay, &task, 0), -ETIMEDOUT);
 			expect(fd_readable(fd));
 			expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
-			do {
-				expect(fd_readable_within(fd, ARRIVES));
-				result = timerhub_relay_take(relay, &task, 0);
-			} while (result != 1);
+			task = take_shown();
 		}
 		expect_cmp(wall_ns() - begin_ns, <, 20 * SEC); /* before its lease is over */
 		expect(strcmp(task.id, waits ? "b" : "a") == 0);
@@ -928,7 +949,7 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 		take_none(0);
 	}
 	expect_eq(timerhub_relay_put(clock, "c", 0, 0, NULL, 0, NULL), 0);
-	age_prefetched();
+	age_prefetched(0);
 	before = told("INFO", "errorstats", refused);
 	expect_eq(command("ACL", "SETUSER", "default", "-fcall"), 0);
 	take_none(100 * MS);
@@ -948,24 +969,38 @@ RELAY_TEST(a_taker_that_waits_asks_seldom, 60)
 	expect_cmp(told("INFO", "commandstats", reads) - before, <=, 3);
 }
 
+/* The timeout is over before the shard's thread has run. */
+RELAY_TEST(a_take_with_a_tiny_timeout_asks_all_the_same, 20)
+{
+	struct timerhub_relay_task task;
+	int result;
+
+	put("due", 0);
+	do
+		result = timerhub_relay_take(relay, &task, 1);
+	while (result == 0);
+	expect_eq(result, 1);
+}
+
 RELAY_TEST(a_busy_loop_leaves_tasks_to_others, 60)
 {
 	struct timerhub_relay *idle;
-	struct timerhub_relay_task task;
 	int fd;
 
 	idle = open_relay(0);
 	fd = timerhub_relay_fd(relay);
 	take_none(0);
 	put_ready("busy");
-	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	age_prefetched(UINT64_MAX);
+	(void)take_shown();
 	put("next", 0);
 	expect(strcmp(take_of(idle).id, "next") == 0);
 	expect(fd_readable(fd)); /* a loop that takes once for each poll goes on */
 	take_none(0);
 	expect(!fd_readable(fd));
 	put_ready("last");
-	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	age_prefetched(UINT64_MAX);
+	(void)take_shown();
 	timerhub_relay_close(idle);
 }
 
@@ -973,19 +1008,31 @@ RELAY_TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
 	struct timerhub_relay_task task;
 	struct timerhub_relay *clock;
+	int fd;
 
 	clock = relay;
 	relay = open_timeout(60 * SEC);
+	fd = timerhub_relay_fd(relay);
 	put_ready("first");
-	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	age_prefetched(UINT64_MAX);
+	(void)take_shown();
 	put("second", 0);
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < 5; i++)
 		take_none(0); /* by this test's limit, not after the pause */
 	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
-	while (timerhub_relay_take(relay, &task, 0) == 0)
-		expect(fd_readable_within(timerhub_relay_fd(relay), ARRIVES));
+	task = take_shown();
 	expect(strcmp(task.id, "second") == 0);
+	take_none(0);
+	put_ready("third");
+	age_prefetched(0);
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
+	expect_eq(timerhub_relay_take(relay, &task, 0), -ETIMEDOUT);
+	while (fd_readable(fd))
+		take_none(0);
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	task = take_shown(); /* after the late answer */
+	expect(strcmp(task.id, "third") == 0 && task.attempts == 1);
 	timerhub_relay_close(clock);
 }
 
@@ -1117,7 +1164,7 @@ RELAY_TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 		;
 	expect_eq(timerhub_relay_release(relay, &released), 0);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
-	age_prefetched();
+	age_prefetched(0);
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	thread_start(&taker, take_once, NULL);
 	while (!is_being_confirmed())

@@ -280,6 +280,21 @@ TEST(commands_are_arrays_of_bulk_strings, 20)
 	bytes_fini(&bytes);
 }
 
+/* 64 K short sends of 16 MiB would move 512 GiB, were each to move the rest. */
+TEST(what_is_sent_in_many_pieces_is_not_moved_each_time, 20)
+{
+	static char block[16 << 20];
+	struct bytes bytes = { .data = NULL };
+
+	bytes_add(&bytes, block, sizeof(block));
+	for (unsigned i = 0; i < 65536; i++) {
+		bytes_consume(&bytes, 256);
+		bytes_add(&bytes, "x", 1);
+	}
+	expect(bytes.len == 65536 && bytes.data[0] == 'x' && bytes.data[65535] == 'x');
+	bytes_fini(&bytes);
+}
+
 TEST(calls_name_all_their_keys, 20)
 {
 	static const char wanted[] =
@@ -513,7 +528,7 @@ TEST(each_address_of_a_name_is_tried, 60)
 	expect(child >= 0);
 	if (child == 0)
 		serve_hello(fds[1]);
-	expect_eq(handshake_open(&wire, &address, &server, 20 * SEC), 0);
+	expect_eq(handshake_open(&wire, &address, &server, NULL, 20 * SEC), 0);
 	wire_close(wire);
 	expect_eq(server.tries, 1); /* the next connection begins with the good one */
 	expect_eq(waitpid(child, NULL, 0), child);

@@ -624,6 +624,8 @@ def check_servers(tool, redis):
                "data", "")
         many("revive", "many", "9-9")
         many("revive", "many", "9-9", status=1)
+        said = json.loads(many("--json", "revive", "none", "9-9", status=1))
+        expect([one["result"] for one in said] == [-2, -2], "revive at two servers", said)
         backwards = ",".join(reversed(urls.split(",")))
         before = [one("HGETALL", key + "task") for one in (redis, client)]
         for words in (("set", "many", "attempts_max=1"), ("put", "many", "id-1", "1h"),
@@ -686,8 +688,9 @@ def check_drain(tool):
     with Server() as other:
         many = tool.over(tool.server, other)
         many("create", "drained")
-        many("drain", "drained")
-        expect("no such queue" in many.says(1, "drain", "nothing"), "no queue")
+        expect(many.json("drain", "drained") == [{"result": 0}], "drain")
+        said = json.loads(many("--json", "drain", "nothing", status=1))
+        expect(["no such queue" in one["error"] for one in said] == [True, True], "no queue", said)
         ids = ids_of_shards("id-", 2)
         for one in ids.values():
             many("put", "drained", one, "1h")

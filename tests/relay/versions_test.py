@@ -10,7 +10,7 @@ import sys
 import time
 
 from queue_client import QUEUE, Driver, Queue, opening
-from redis_server import ARRIVES, Server, expect, library
+from redis_server import ARRIVES, Server, expect, library, wait_until
 from wire_proxy import Proxy
 
 LATER = 99
@@ -112,6 +112,10 @@ def check_layout(server):
     redis("HSET", queue.prefix + "state", "version", was)
     take(worker, "fourth")
     expect(worker("done") == 0, "done after the layout is known again")
+    expect(other.open(1) == 0, "open of a relay that serves")
+    redis("HSET", queue.prefix + "state", "version", LATER)
+    redis("PUBLISH", queue.prefix + "bell", 1)
+    wait_until(lambda: other("take", 0) == -95, "a poll that notices the layout")
     worker.close()
     other.close()
 

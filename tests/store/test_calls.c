@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -969,6 +971,27 @@ STORE_TEST(child_is_told_and_harms_nothing, 60)
 	(void)put_in(0, NULL, "x");
 	task = take_one();
 	done(&task);
+}
+
+STORE_TEST(closed_store_wakes_no_epoll_that_a_child_has, 60)
+{
+	struct timerhub_store_change change = put_of(NULL);
+	int epoll_fd = epoll_create1(0), fd = timerhub_store_completion_fd(store);
+	struct epoll_event event = { .events = EPOLLIN };
+	pid_t child;
+
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_store_fd(store), &event), 0);
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	expect_eq(timerhub_store_submit(store, &change, 1, 0), 0);
+	expect(fd_readable_within(fd, ARRIVES));
+	child = fork();
+	if (child == 0)
+		_exit(pause());
+	timerhub_store_close(store);
+	store = fixture_open(NULL);
+	(void)put_in(0, NULL, "x"); /* another store in the same files */
+	expect_eq(epoll_wait(epoll_fd, &event, 1, 0), 0);
+	expect_eq(kill(child, SIGKILL), 0);
 }
 
 STORE_TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)

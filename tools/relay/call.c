@@ -71,6 +71,28 @@ const char *failure_words(int error)
 	return find_words(failures, sizeof(failures) / sizeof(failures[0]), error);
 }
 
+/* What precedes the next JSON value: "[" or "," in an array. */
+static const char *before = "";
+
+void begin_array(const struct call *call)
+{
+	before = options.json && call->shards > 1 ? "[" : "";
+}
+
+void end_array(void)
+{
+	if (before[0])
+		(void)printf("%s]\n", before[0] == '[' ? before : "");
+	before = "";
+}
+
+static void begin_value(void)
+{
+	(void)printf("%s", before);
+	if (before[0])
+		before = ",";
+}
+
 void tell_error(const struct call *call, const char *what, int error, const char *words)
 {
 	char url[ADDRESS_URL_BYTES];
@@ -79,6 +101,7 @@ void tell_error(const struct call *call, const char *what, int error, const char
 	(void)fprintf(stderr, "timerhub-relay: %s: %s: %s\n", what, url, words);
 	if (!options.json)
 		return;
+	begin_value();
 	(void)printf("{\"result\": %d, \"error\": ", error);
 	print_string(words);
 	(void)printf(", \"server\": ");
@@ -166,7 +189,7 @@ int connect_call(struct call *call, uint32_t shard)
 {
 	close_call(call);
 	call->shard = shard;
-	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
+	return handshake_open(&call->wire, &call->addresses[shard], NULL, NULL, STEP_NS);
 }
 
 static unsigned count_words(const char *const *words)
@@ -337,8 +360,10 @@ static int give_up(struct call *call)
 
 enum status say_done(void)
 {
-	if (options.json)
-		(void)printf("{\"result\": 0}\n");
+	if (!options.json)
+		return GOOD;
+	begin_value();
+	(void)printf("{\"result\": 0}\n");
 	return GOOD;
 }
 

@@ -136,10 +136,12 @@ static enum status run_at_any(const struct command *command, struct call *call, 
 {
 	enum status status = REFUSED;
 
+	begin_array(call);
 	for (uint32_t i = 0; i < call->shards && status == REFUSED; i++) {
 		call->may_be_elsewhere = i + 1 < call->shards;
 		status = run_at(command, call, i, words);
 	}
+	end_array();
 	return status;
 }
 

@@ -87,6 +87,13 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 /* Without `print`: say_done(). */
 enum status ask(struct call *call, const char *what, void (*print)(const struct reply *reply));
 
+/*
+ * Between these calls, what say_done() and tell_error() print is one array, if --json is given and
+ * there are several servers.
+ */
+void begin_array(const struct call *call);
+void end_array(void);
+
 /* For a command that prints nothing itself: with --json, a result of 0. */
 enum status say_done(void);
 

@@ -36,11 +36,15 @@ enum status do_drain(struct call *call, char **words)
 	enum status servers[KEYS_SHARDS_MAX] = { GOOD }, status;
 	uint64_t tasks;
 
+	begin_array(call);
 	for (;;) {
 		status = count_tasks(call, words[0], servers, &tasks);
 		if (status == REFUSED || tasks == 0)
 			break;
 		(void)nanosleep(&interval, NULL);
 	}
-	return status == GOOD ? say_done() : status;
+	if (status == GOOD)
+		(void)say_done();
+	end_array();
+	return status;
 }
