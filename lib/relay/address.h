@@ -120,7 +120,7 @@ int address_read_node(struct address *ret_node, const char **text, const struct 
 
 /*
  * If `text` is an error MOVED or ASK, stores its host and port in `address`. If the error names no
- * host, it means that of `from`, its sender.
+ * host, stores the host of `from`, the server that has sent the error.
  */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 

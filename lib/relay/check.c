@@ -152,8 +152,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Sets *ret_unheard if nobody has subscribed to the queue's channel for wake-up messages, because
- * tasks are late then. It is false if the user may not ask.
+ * Tells whether nobody has subscribed to the queue's channel for wake-up messages, so that tasks
+ * are late. Stores false if the ACL of the Redis user forbids the question.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {

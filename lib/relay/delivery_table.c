@@ -102,7 +102,10 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 	char *end;
 
 	one->interval_us = strtoull(every, &end, 10);
-	/* A retry has moved due_us, so the field also says when the period began. */
+	/*
+	 * A retry has changed due_us, so `every` also has the time at which the period began,
+	 * behind an @.
+	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
 	if (one->interval_us > 0 && now_us > base_us)
@@ -220,7 +223,10 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 {
 	struct delivery **at;
 
-	/* Begin with the last one, because each goes to the head of the list. */
+	/*
+	 * Begin with the last delivery that was set aside: each goes to the head of the list of
+	 * callers, so the first comes to stand in front.
+	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;
 

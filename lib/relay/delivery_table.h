@@ -57,8 +57,8 @@ struct deliveries {
 };
 
 /*
- * The times of a reply with deliveries. The anchor is one moment whose time is known on both
- * clocks; it converts Redis's times to local ones.
+ * Local times that belong to a reply with deliveries. The anchor is a moment whose time is known on
+ * the local clock and on Redis's. It converts the times in the reply.
  */
 struct arrival {
 	uint64_t sent_ns;   /* when the reply was asked for */
@@ -92,8 +92,8 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Lets callers take deliveries of server `shard` again that were set aside: the last one first, up
- * to one whose `until_ns` has not come. Returns that `until_ns`, or UINT64_MAX.
+ * Gives deliveries of server `shard` that were set aside back to the callers, those set aside last
+ * first. Stops at a delivery whose `until_ns` has not come, and returns that, or UINT64_MAX.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

@@ -316,8 +316,8 @@ static bool is_same_server(const struct address *a, const struct address *b)
 }
 
 /*
- * Connects to the master that a cluster node names, and asks the next node if that fails. Returns
- * the error of the last connect, or else of the last node.
+ * Connects to the master that a cluster node names, and asks the next node if that fails. If all
+ * fail, returns the error of the last attempt.
  */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, const struct handshake_pause *pause,
@@ -462,8 +462,9 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Load the plain names first. A client that finds timerhub4_put loads nothing, so if this
-	 * client died in between, timerhub_put would stay missing.
+	 * Load the functions with plain names (timerhub_put) before those with a version
+	 * (timerhub4_put). A client that finds the latter loads nothing, so if this client died
+	 * between the two, the plain names would stay missing.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

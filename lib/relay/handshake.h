@@ -54,8 +54,9 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions if they are missing: as timerhub4_put, and for other languages as
- * timerhub_put. Plain names of version 3, which its clients need, are replaced only if `replaces`.
+ * Loads the Redis functions if they are missing, each under two names: timerhub4_put, and for other
+ * languages timerhub_put. Clients of version 3 use the plain names too, so those of version 3 are
+ * replaced only if `replaces`.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

@@ -44,8 +44,9 @@ void link_close(struct link *link); /* Closes the connection of the link, if the
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
- * Sets the time of the next attempt to connect. The wait doubles with each failure, up to 5 s. It
- * stays below 400 ms after -ECONNREFUSED, which is cheap, and -EROFS, which ends soon.
+ * Sets the time of the next attempt to connect. The wait doubles with each failure, up to 5 s.
+ * After -ECONNREFUSED it stays below 400 ms, because such an attempt is cheap, and after -EROFS
+ * too, because a failover is soon over.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

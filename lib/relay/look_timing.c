@@ -70,8 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * A message during this poll may have asked for another one at bell_ns. Keep the earlier
-	 * time, because Redis may have run this poll before the message's task was added.
+	 * During this poll, a message may have asked for a poll at bell_ns. Keep the earlier time,
+	 * because Redis may have run this poll before the task of that message was added.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

@@ -34,13 +34,13 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest time, by the local clock, for which messages since the last poll have asked;
-	 * LOOK_TIMING_NEVER if none has come.
+	 * The earliest poll that messages since the last poll have asked for, by the local clock;
+	 * LOOK_TIMING_NEVER if no message has come.
 	 */
 	uint64_t bell_ns;
 	/*
-	 * The rank of this process among all that serve the queue; the one of rank 0 polls first.
-	 * Replies to polls and wake-up messages tell it.
+	 * The rank of this process among all that serve the queue: the one of rank 0 polls first.
+	 * Redis tells a process its rank in each reply to a poll and in each wake-up message.
 	 */
 	uint64_t rank;
 };
@@ -60,8 +60,8 @@ struct look_timing_answer {
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
 	/*
-	 * True if the message went to all relays and has no rank, because no relay has received a
-	 * message of its own, or because a poll was overdue.
+	 * True if the message went to all relays, and so gives no rank. Redis does that if no relay
+	 * listens to its own channel, or if a poll is overdue.
 	 */
 	bool is_common;
 	uint64_t rank; /* rank of the relay that the message wakes */
@@ -86,8 +86,8 @@ void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
- * Returns how long after the process of rank 0 one of this rank polls: grace_us for rank 1, twice
- * as long for each further rank, up to about 15 s.
+ * Returns by how much a process of this rank polls later than the one of rank 0: grace_us for rank
+ * 1, twice as much for each further rank, up to about 15 s.
  */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 

@@ -360,8 +360,8 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 }
 
 /*
- * Fills the connection's buffer, which shard_flush() sends when the thread is through all its
- * connections. If the thread must open one first, the requests wait for that.
+ * Writes requests to the connection's buffer, which shard_flush() sends when the thread has done so
+ * for all its connections. If there is no connection yet, the requests wait for it.
  */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {

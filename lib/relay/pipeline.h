@@ -70,14 +70,14 @@ bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *paus
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
 /*
- * Returns whether commands can be sent now: there is a connection, and the server has not refused
- * any for now.
+ * Returns whether commands can be sent now: there is a connection, and its server has not asked for
+ * a pause.
  */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
  * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
- * for the open and -EROFS later, because a put's -EEXIST means that its task exists.
+ * during the open, but -EROFS later, because then -EEXIST would say that a put's task exists.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
@@ -99,8 +99,8 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether Redis must still list deliveries that were lost with a connection. Until then,
- * read no new ones, because the same entry could arrive twice.
+ * Returns whether a list of the deliveries that were lost with a connection is still to come from
+ * Redis. While it is, read no new deliveries, because the same entry could arrive twice.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 

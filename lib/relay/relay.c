@@ -177,7 +177,10 @@ static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int 
 	}
 	*ret_result = connected ? 0 : error;
 	if (connected)
-		/* Another server may report that the list of servers is wrong. */
+		/*
+		 * Go on without servers that do not answer, but first wait OTHERS_NS for them,
+		 * because one of them may report that the list of servers is wrong.
+		 */
 		return !untried || passed_ns >= OTHERS_NS;
 	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
 }

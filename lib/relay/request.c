@@ -82,8 +82,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now. -EEXIST, a wrong list of servers, ends it before its
- * timeout, but not if the server may have carried it out (in_doubt).
+ * Returns whether to finish a request now, if `why` keeps it from being sent. If that is -EEXIST (a
+ * wrong list of servers), do not wait for its timeout, unless the server may have carried the
+ * request out.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -121,8 +122,8 @@ struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
-	 * The function's first arguments, as letters for members of struct request: id, when,
-	 * flags, delivery (e), reason and count.
+	 * The first arguments of the Redis function. Each letter stands for a member of struct
+	 * request: i is id, w when, f flags, e delivery, r reason and c count.
 	 */
 	const char *words;
 	enum effect effect;
@@ -163,7 +164,7 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* negative if the anchor's reply was read after the deadline, as in a slow handshake */
+	/* negative if Redis's time was learned after the deadline, as in a slow handshake */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -407,7 +408,7 @@ void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uin
 	client->anchor_read_ns = read_ns;
 }
 
-/* Notes an anchor from a reply of which element `now_at` is Redis's time. */
+/* Notes that element `now_at` of a reply is Redis's time. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at, uint64_t now_ns)
 {
@@ -432,8 +433,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * Puts that share a command get one reply: an error for all, or 0, Redis's time, and then
-	 * two numbers for each put, its result and its due time.
+	 * Several puts that share a command get one reply. It is an error for all of them, or it
+	 * has 0, Redis's time, and then for each put its result and its due time.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -445,8 +446,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request as late. Convert its deadline by the time in this
-		 * reply, which may be more exact. If it lies ahead then, the request is sent again.
+		 * Redis has refused the request as late. Convert its deadline anew with the time in
+		 * this reply, because the last conversion may have made it too early. If the
+		 * deadline has not passed after all, send the request again.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

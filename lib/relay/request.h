@@ -45,8 +45,8 @@ struct request {
 	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that tell the Redis function how to put or move. A REQUEST_EACH has the state
-	 * here whose tasks it lists: "waiting", "taken" or "parked".
+	 * Letters that tell the Redis function how to put or move. In a REQUEST_EACH the state of
+	 * the tasks to list: "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -55,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The id of a stream entry: the one that delivered the task, or in a REQUEST_RECOVER the
-	 * one after which the list begins.
+	 * The id of a stream entry: the one that delivered the task. In a REQUEST_RECOVER, Redis
+	 * lists the entries behind it.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -101,8 +101,8 @@ struct requests {
 };
 
 /*
- * The state of reads that ask one server for a ready task, and that it answers at once even if it
- * has none. Protected by the relay's lock.
+ * The state of those reads that ask one server for a ready task without waiting for one. Protected
+ * by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -132,19 +132,20 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * The time on Redis's clock until which servers refuse lower epochs. By then the deadlines
-	 * of the changes that they refuse have passed.
+	 * Until this time on Redis's clock, servers refuse changes that carry a lower epoch. After
+	 * it they refuse them as well, because their deadlines have passed.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * By how much the deadlines of changes are shortened, or 0. The server forgets a task's id
-	 * after past_us, so a put that is repeated later could add its task twice.
+	 * By how much the deadlines of changes are earlier than their callers' timeouts, or 0.
+	 * Redis remembers the id of a put only for the queue's setting past_us. A put that is
+	 * repeated after that could add its task twice.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The anchor, which converts times: Redis's clock said anchor_us at some moment between the
-	 * other two times, which are local.
+	 * The last known time of Redis's clock, and the local times between which Redis said it.
+	 * With these, times of one clock are converted to the other.
 	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;
@@ -182,8 +183,9 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended, with the error `why`. The result is -ETIMEDOUT if
- * `why` is 0 or the request is in_doubt. If `why` is -EEXIST, requests not in_doubt end at once.
+ * Finishes requests whose timeout has ended with the error `why`, or with -ETIMEDOUT if `why` is 0
+ * or the server may have carried the request out. If `why` is -EEXIST, which no waiting mends, does
+ * not wait for timeouts.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

@@ -39,8 +39,8 @@ void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, stru
                     uint64_t seed);
 
 /*
- * Subscribes to wake-up messages, polls, and tests their connection by PINGs, as each is due.
- * Called while commands can be sent. Returns when to call it again.
+ * Does what is due: subscribes to wake-up messages, polls the queue, and sends a PING to test the
+ * connection. Called while commands can be sent. Returns when to call it again.
  */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
 

@@ -37,8 +37,8 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Limits how long timerhub_relay_take() waits for this server: 1 s after a stop or close, and not
- * at all if the server is away while others may have tasks.
+ * Sets until when timerhub_relay_take() waits for this server: for 1 s more after a stop or close.
+ * If the server is away and others may have tasks, it does not wait.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -177,8 +177,8 @@ static uint64_t pass(struct shard *shard)
 }
 
 /*
- * Gives untaken tasks back to Redis, the last one first, because only so they keep their places in
- * the stream. Returns the number of commands. Called with the relay's lock held.
+ * Gives untaken tasks back to Redis. Begins with the last, because each goes to the front of the
+ * stream. Returns how many commands it has sent. Called with the relay's lock held.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {

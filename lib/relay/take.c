@@ -230,9 +230,15 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	/* The task is set aside, and the descriptor shows it when the server has replied. */
 	if (result == -EBUSY)
 		result = 0;
-	/* A task that is read now would wait until the program has handled this one. */
+	/*
+	 * If the program has got a task, read no other: it would wait until the program has handled
+	 * that task.
+	 */
 	relay->shared.armed = result != 1;
-	/* The program may take one task per poll, so only a take that finds none clears this. */
+	/*
+	 * Make the descriptor unreadable only if there was no task, because a program may take one
+	 * task for each time that it is readable.
+	 */
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
@@ -296,8 +302,8 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Takes a ready task, for which it asks one server after the other. Returns 1, the first error of a
- * server, 0 or -ESHUTDOWN. The relay's lock is released meanwhile.
+ * Asks one server after the other for a ready task. Returns 1 if it got one, 0 if none has one, the
+ * first error of a server, or -ESHUTDOWN. Releases the relay's lock meanwhile.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
