@@ -9,10 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <timerhub_loop.h>
 
 #define SLOW_DEFAULT (10 * MS)
 
@@ -69,11 +66,6 @@ static bool is_fn(const struct timerhub_running *running, timerhub_fn *fn)
 }
 
 static unsigned calls;
-
-static void nothing(const struct timerhub_event *event)
-{
-	(void)event;
-}
 
 static void expect_self(const struct timerhub_event *event)
 {
@@ -262,7 +254,7 @@ TEST(a_result_ends_the_walk, 20)
 		                                     .flags = TIMERHUB_LOOP_OBSERVABLE };
 	unsigned count = 0;
 
-	call(&rig, nothing, NULL);
+	call(&rig, ignore_event, NULL);
 	expect_eq(timerhub_loop_open(&loop, rig.hub, &config), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	expect_eq(timerhub_each_running(rig.hub, end_walk, &count), 17);
@@ -642,7 +634,6 @@ static void fork_inside(const struct timerhub_event *event)
 	struct timerhub_slow_callback slow;
 	struct timerhub_running running;
 	struct search search = { .tid = 0 };
-	int status;
 	pid_t child = fork();
 
 	expect_le(0, child);
@@ -652,8 +643,7 @@ static void fork_inside(const struct timerhub_event *event)
 		*(bool *)event->ptr = true;
 		return;
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_ends_well(child);
 	expect(find(hub, own_tid(), NULL, &running));
 	expect(is_fn(&running, fork_inside));
 }
@@ -689,7 +679,6 @@ TEST(a_child_that_adopts_a_loop_has_its_own_slow_callbacks, 20)
 	struct timerhub_loop *loop = open_loop(NULL, MS);
 	struct timerhub_slow_callback slow;
 	struct timerhub_timeout timeout = { 0 };
-	int status;
 	pid_t child;
 
 	expect_eq(timerhub_timeout_add(loop, &timeout, sleep_long), 0);
@@ -709,8 +698,7 @@ TEST(a_child_that_adopts_a_loop_has_its_own_slow_callbacks, 20)
 		timerhub_loop_close(loop);
 		_exit(0);
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_ends_well(child);
 	expect_eq(timerhub_loop_slow(loop, &slow, 1), 0);
 	timerhub_loop_close(loop);
 }
