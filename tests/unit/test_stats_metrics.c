@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <metrics/openmetrics.h>
 #include <stdio.h>
 #include <string.h>
 #include <timerhub.h>
@@ -113,4 +114,15 @@ TEST(bucket_counts_all_that_are_not_later, 30)
 		}
 		expect_eq(lines, 62);
 	}
+}
+
+/* Of names that a program has chosen: quoted, and without what could end the line. */
+TEST(label_is_a_quoted_printable_text, 10)
+{
+	char buffer[64];
+	struct text label = { .buffer = buffer, .bytes = sizeof(buffer) };
+
+	metrics_add_label(&label, "thread", "a\"b\\c\n\xff");
+	text_end(&label);
+	expect(strcmp(buffer, "thread=\"a\\\"b\\\\c??\"") == 0);
 }
