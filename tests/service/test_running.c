@@ -19,6 +19,17 @@ static struct rig rig_observable(uint32_t flags)
 	                                                 .timers_max = 1024 });
 }
 
+static struct timerhub_loop *open_loop(struct timerhub *hub, uint64_t slow_ns)
+{
+	const struct timerhub_loop_config config = { .size = sizeof(config),
+		                                     .flags = TIMERHUB_LOOP_OBSERVABLE,
+		                                     .slow_ns = slow_ns };
+	struct timerhub_loop *loop;
+
+	expect_eq(timerhub_loop_open(&loop, hub, &config), 0);
+	return loop;
+}
+
 static int32_t own_tid(void)
 {
 	return (int32_t)syscall(SYS_gettid);
@@ -249,13 +260,10 @@ static int end_walk(const struct timerhub_running *running, void *context)
 TEST(a_result_ends_the_walk, 20)
 {
 	struct rig rig = rig_observable(TIMERHUB_MANUAL);
-	struct timerhub_loop *loop;
-	const struct timerhub_loop_config config = { .size = sizeof(config),
-		                                     .flags = TIMERHUB_LOOP_OBSERVABLE };
+	struct timerhub_loop *loop = open_loop(rig.hub, 0);
 	unsigned count = 0;
 
 	call(&rig, ignore_event, NULL);
-	expect_eq(timerhub_loop_open(&loop, rig.hub, &config), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	expect_eq(timerhub_each_running(rig.hub, end_walk, &count), 17);
 	expect_eq(count, 1);
@@ -343,17 +351,6 @@ TEST(a_name_is_never_wrong_while_callbacks_change, 60)
 }
 
 /* ---- loops ---- */
-
-static struct timerhub_loop *open_loop(struct timerhub *hub, uint64_t slow_ns)
-{
-	const struct timerhub_loop_config config = { .size = sizeof(config),
-		                                     .flags = TIMERHUB_LOOP_OBSERVABLE,
-		                                     .slow_ns = slow_ns };
-	struct timerhub_loop *loop;
-
-	expect_eq(timerhub_loop_open(&loop, hub, &config), 0);
-	return loop;
-}
 
 static struct timerhub *loops_hub;
 
