@@ -108,6 +108,20 @@ struct loop_rig : clockwork {
 	}
 };
 
+/* A hub with a thread of its own, and a queue. */
+struct threaded_rig {
+	timerhub::hub hub;
+	timerhub::queue queue;
+
+	threaded_rig()
+	{
+		timerhub_config config{};
+
+		config.sleeper = TIMERHUB_SLEEPER_POLL;
+		expect(!hub.open(config) && !queue.open(hub));
+	}
+};
+
 /* A callable that is larger than the data of a timer and counts its living copies. */
 struct counted {
 	int *calls;
@@ -134,5 +148,12 @@ struct counted {
 		++*calls;
 	}
 };
+
+inline int plain_calls;
+
+inline void plain_function()
+{
+	plain_calls++;
+}
 
 #endif

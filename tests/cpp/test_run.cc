@@ -14,26 +14,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "expect.hpp"
+#include "rig.hpp"
 
 using namespace std::chrono_literals;
 
 namespace
 {
-
-/* A hub with a thread of its own, and a queue. */
-struct rig {
-	timerhub::hub hub;
-	timerhub::queue queue;
-
-	rig()
-	{
-		timerhub_config config{};
-
-		config.sleeper = TIMERHUB_SLEEPER_POLL;
-		expect(!hub.open(config) && !queue.open(hub));
-	}
-};
 
 void runs(const timerhub::queue &queue, std::stop_token stop, std::atomic<int> &ended)
 {
@@ -43,17 +29,22 @@ void runs(const timerhub::queue &queue, std::stop_token stop, std::atomic<int> &
 	ended.notify_all();
 }
 
+void count_one(const timerhub::queue &queue, std::atomic<int> &calls)
+{
+	expect(!queue.call_after(1ms, [&calls] {
+		calls++;
+		calls.notify_all();
+	}));
+}
+
 TEST(waiting_thread_calls_what_is_due_and_is_woken_by_its_stop)
 {
-	rig rig;
+	threaded_rig rig;
 	std::atomic<int> calls{ 0 }, ended{ 0 };
 	std::jthread first([&](std::stop_token stop) { runs(rig.queue, stop, ended); });
 
 	for (int i = 0; i < 3; i++) {
-		expect(!rig.queue.call_after(1ms, [&calls] {
-			calls++;
-			calls.notify_all();
-		}));
+		count_one(rig.queue, calls);
 		calls.wait(i);
 	}
 	first.request_stop();
@@ -63,7 +54,7 @@ TEST(waiting_thread_calls_what_is_due_and_is_woken_by_its_stop)
 
 TEST(stop_ends_one_thread_of_a_queue)
 {
-	rig rig;
+	threaded_rig rig;
 	std::atomic<int> calls{ 0 }, first_ended{ 0 }, second_ended{ 0 };
 	std::jthread first([&](std::stop_token stop) { runs(rig.queue, stop, first_ended); });
 	std::jthread second([&](std::stop_token stop) { runs(rig.queue, stop, second_ended); });
@@ -71,16 +62,13 @@ TEST(stop_ends_one_thread_of_a_queue)
 	first.request_stop();
 	first_ended.wait(0);
 	expect(second_ended == 0);
-	expect(!rig.queue.call_after(1ms, [&calls] {
-		calls++;
-		calls.notify_all();
-	}));
+	count_one(rig.queue, calls);
 	calls.wait(0); /* the second thread goes on */
 }
 
 TEST(stop_by_a_callable_or_before_the_run)
 {
-	rig rig;
+	threaded_rig rig;
 	std::stop_source source;
 	const auto stop_it = [&source] { source.request_stop(); };
 
@@ -98,7 +86,7 @@ TEST(queue_that_is_not_open)
 TEST(closed_stderr_is_not_taken)
 {
 	const int kept = ::dup(STDERR_FILENO);
-	rig rig;
+	threaded_rig rig;
 	std::atomic<int> ended{ 0 }, seen{ 0 };
 
 	expect(kept > STDERR_FILENO && ::close(STDERR_FILENO) == 0);

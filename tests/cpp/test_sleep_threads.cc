@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "coroutine.hpp"
-#include "expect.hpp"
+#include "rig.hpp"
 
 using namespace std::chrono_literals;
 
@@ -26,18 +26,12 @@ namespace
 /* Whether the calling thread dispatches the queue. */
 thread_local bool dispatches;
 
-/* A hub with a queue, and two threads that dispatch it. */
-struct crew {
-	timerhub::hub hub;
-	timerhub::queue queue;
+/* Two threads that dispatch the queue. */
+struct crew : threaded_rig {
 	std::array<std::jthread, 2> threads;
 
 	crew()
 	{
-		timerhub_config config{};
-
-		config.sleeper = TIMERHUB_SLEEPER_POLL;
-		expect(!hub.open(config) && !queue.open(hub));
 		for (std::jthread &thread : threads)
 			thread = std::jthread([this](std::stop_token stop) {
 				dispatches = true;

@@ -104,13 +104,6 @@ TEST(mutable_callable_that_cannot_be_copied_keeps_its_state)
 		expect(!timeout.set(1s) && rig.go(i * 2s) == 1 && last == 11 * i);
 }
 
-int plain_calls;
-
-void plain_function()
-{
-	plain_calls++;
-}
-
 TEST(nothing_allocates)
 {
 	loop_rig rig;

@@ -489,13 +489,6 @@ TEST(exception_of_a_copy_changes_nothing)
 
 /* ---- callables and memory ---- */
 
-int plain_calls;
-
-void plain_function()
-{
-	plain_calls++;
-}
-
 TEST(small_callables_allocate_nothing)
 {
 	queue_rig rig;

@@ -17,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <timerhub_loop.h>
 #include <unistd.h>
 
 #define K_MAX 60
@@ -105,18 +104,12 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOOP_WITH_HUB },
 };
 
-static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	(void)loop;
-	(void)timeout;
-}
-
 /* The timeout is still added at the close. */
 static void loop_live(struct timerhub_loop *loop)
 {
 	struct timerhub_timeout timeout = { .owner = 0 };
 
-	expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
+	expect_eq(timerhub_timeout_add(loop, &timeout, ignore_timeout), 0);
 	expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
 	timerhub_loop_close(loop);
@@ -209,15 +202,6 @@ TEST(board_that_cannot_be_mapped_leaves_nothing, 60)
 	expect_nothing_left(&before);
 }
 
-static void limit_descriptors(rlim_t most)
-{
-	struct rlimit limit;
-
-	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = most;
-	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
 /* Root may lock any amount of memory. False if the kernel refuses. */
 static bool become_nobody(void)
 {
@@ -281,7 +265,7 @@ TEST(without_descriptors_left_life_goes_on, 60)
 	int taken[64];
 	unsigned count = 0;
 
-	limit_descriptors(64);
+	(void)process_limit_fds(64);
 	while (count < COUNT_OF(taken) && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
 		count++;
 	expect_eq(errno, EMFILE);
@@ -299,14 +283,12 @@ TEST(without_descriptors_left_life_goes_on, 60)
 TEST(without_any_descriptor_allowed_life_goes_on, 60)
 {
 	struct rig rig = rig_open(256);
-	struct rlimit before;
+	rlim_t before = process_limit_fds(0);
 
-	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	limit_descriptors(0);
 	life_live(&rig, 100, 10 * MS);
 	owner_only_naps(rig.hub);
 	expect_no_queue(rig.hub);
-	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	(void)process_limit_fds(before);
 	life_live(&rig, 50, 5 * MS);
 	owner_rests(rig.hub);
 	rig_close(&rig);

@@ -68,6 +68,18 @@ unsigned process_fd_count(void)
 	return count - 1; /* without the directory's own */
 }
 
+rlim_t process_limit_fds(rlim_t limit)
+{
+	struct rlimit now;
+	rlim_t before;
+
+	expect_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+	before = now.rlim_cur;
+	now.rlim_cur = limit;
+	expect_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
+	return before;
+}
+
 static bool file_first_line(const char *path, char *line, int size)
 {
 	FILE *file = fopen(path, "re");

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 bool fd_readable(int fd);
@@ -15,6 +16,8 @@ int edge_open(int fd);
 bool edge_seen(int epoll_fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
+/* Lets the process have descriptors below `limit` only, and returns the limit until now. */
+rlim_t process_limit_fds(rlim_t limit);
 /*
  * Returns the number of the process's threads, without those that are just ending, because a joined
  * thread stays in /proc for a moment.

@@ -160,6 +160,17 @@ void expect_empty(struct timerhub_queue *queue)
 	expect_eq(timerhub_drain(queue, &event, 1), 0);
 }
 
+void ignore_event(const struct timerhub_event *event)
+{
+	(void)event;
+}
+
+void ignore_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
 void no_callback(const struct timerhub_event *event)
 {
 	(void)event;

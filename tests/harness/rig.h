@@ -11,7 +11,7 @@
 #ifndef TESTS_RIG_H
 #define TESTS_RIG_H
 
-#include <timerhub.h>
+#include <timerhub_loop.h>
 
 #include <errno.h>
 
@@ -56,6 +56,9 @@ int take_up_to(struct timerhub_queue *queue, unsigned max);
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
+/* Callbacks that do nothing. */
+void ignore_event(const struct timerhub_event *event);
+void ignore_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 /* A callback that fails the test if it is called. */
 void no_callback(const struct timerhub_event *event);
 int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);

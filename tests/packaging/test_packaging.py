@@ -174,29 +174,16 @@ def check_pkg_config(env):
         expect(("-luring" in static) == has_hubs, f"a static {package} is linked with {static}")
 
 
-def build_clients(directory, here, version, env):
-    """Compiles and runs the clients by hand, as the README says."""
-    for name, package in client_programs().items():
-        client, language = name.rsplit("_", 1)
-        for static in (False, True):
-            options = ["--cflags", "--libs"] + (["--static"] if static else [])
-            flags = run("pkg-config", *options, package, env=env).split()
-            program = directory / f"{name}{'_static' if static else ''}"
-            run(*COMPILERS[language], *WARNINGS, here / f"{client}.{language}", "-o", program,
-                *(["-static"] if static else []), *flags)
-            check_client(program, package, version, static, env)
-
-
-def build_bilingual_client(directory, source, packages, version, env):
-    """The client is C that is C++ too."""
-    for language in COMPILERS:
-        for static in (False, True):
-            options = ["--cflags", "--libs"] + (["--static"] if static else [])
-            flags = run("pkg-config", *options, *packages, env=env).split()
-            program = directory / f"{source.stem}_{language}{'_static' if static else ''}"
-            run(*COMPILERS[language], *WARNINGS, *(["-x", "c++"] if language == "cc" else []),
-                source, "-x", "none", "-o", program, *(["-static"] if static else []), *flags)
-            check_client(program, packages[0], version, static, env, "liburing" in packages)
+def build_client(directory, source, language, packages, version, env):
+    """Compiles and runs a client by hand, shared and static, as the README says."""
+    name = {"c": "c", "cc": "c++"}[language]
+    for static in (False, True):
+        options = ["--cflags", "--libs"] + (["--static"] if static else [])
+        flags = run("pkg-config", *options, *packages, env=env).split()
+        program = directory / f"{source.stem}_{language}{'_static' if static else ''}"
+        run(*COMPILERS[language], *WARNINGS, "-x", name, source, "-x", "none", "-o", program,
+            *(["-static"] if static else []), *flags)
+        check_client(program, packages[0], version, static, env, "liburing" in packages)
 
 
 def build_with_cmake(directory, source, version, env):
@@ -242,10 +229,14 @@ def test_installed(root, directory):
     check_tree(prefix, root, version)
     check_shared_library(prefix, version)
     check_pkg_config(env)
-    build_clients(directory, here, version, env)
-    build_bilingual_client(directory, here / "relay_client.c", ["timerhub-relay"], version, env)
-    build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
-                           env)
+    for language in COMPILERS:
+        for client, package in CLIENTS.items():
+            build_client(directory, here / f"{client}.{language}", language, [package], version,
+                         env)
+        # these two are C that is C++ too
+        for client, packages in (("relay_client.c", ["timerhub-relay"]),
+                                 ("uring_client.c", ["timerhub", "liburing"])):
+            build_client(directory, here / client, language, packages, version, env)
     build_by_page(root, directory / "page", version, env | {"CMAKE_PREFIX_PATH": str(prefix)})
     # The path that CMake writes into a program is enough, also if the linker drops a library that
     # only another library calls.

@@ -7,7 +7,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 /* calls that have returned, of the thread that the test cancels */
 static atomic_uint came;
@@ -36,11 +35,6 @@ static void *end_cancelled(void)
 	return NULL;
 }
 
-static void callback(const struct timerhub_event *event)
-{
-	(void)event;
-}
-
 static int no_more(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
 	(void)timer;
@@ -51,7 +45,7 @@ static int no_more(const struct timerhub_event *timer, uint64_t interval_ns, voi
 
 static void call_timers(struct rig *rig)
 {
-	struct timerhub_spec specs[2] = { SPEC(.expires_ns = HOUR), SPEC(.fn = callback) };
+	struct timerhub_spec specs[2] = { SPEC(.expires_ns = HOUR), SPEC(.fn = ignore_event) };
 	struct timerhub_event events[4];
 	timerhub_timer timers[2], timer;
 	struct timerhub_stats stats;
@@ -67,7 +61,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 1, ARRIVES));
 	CALL(timerhub_cancel_many(rig->hub, timers, 2));
 	CALL(timerhub_after(rig->queue, 0, 0, NULL));
-	CALL(timerhub_call(rig->queue, 0, callback, NULL, NULL));
+	CALL(timerhub_call(rig->queue, 0, ignore_event, NULL, NULL));
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
 	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* the wait blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
@@ -117,16 +111,13 @@ static void call_in_vain(void)
 		                          .flags = TIMERHUB_OBSERVABLE,
 		                          .clock = TIMERHUB_CLOCK_REALTIME,
 		                          .timers_max = 64 };
-	struct rlimit limit, few;
 	struct timerhub *hub = NULL;
 
-	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned left = 0; left < 4; left++) {
-		few = limit;
-		few.rlim_cur = process_fd_count() + left;
-		expect_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		rlim_t before = process_limit_fds(process_fd_count() + left);
+
 		CALL(timerhub_open(&hub, &config));
-		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		(void)process_limit_fds(before);
 		CALL(timerhub_close(hub));
 		hub = NULL;
 	}

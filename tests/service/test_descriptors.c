@@ -9,9 +9,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <timerhub_loop.h>
 #include <unistd.h>
 
 #define STREAMS 3
@@ -78,12 +76,6 @@ static void timers_come(const struct rig *rig, bool manual)
 	}
 }
 
-static void called(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	(void)loop;
-	(void)timeout;
-}
-
 static void timeouts_come(struct timerhub_loop *loop)
 {
 	int fd = timerhub_loop_fd(loop), turned = 0;
@@ -91,7 +83,7 @@ static void timeouts_come(struct timerhub_loop *loop)
 
 	expect_cmp(fd, >=, STREAMS);
 	expect_streams_closed();
-	expect_eq(timerhub_timeout_add(loop, &timeout, called), 0);
+	expect_eq(timerhub_timeout_add(loop, &timeout, ignore_timeout), 0);
 	expect_eq(timerhub_timeout_set(loop, &timeout, MS), 0);
 	while (turned == 0) {
 		turned = timerhub_loop_turn(loop);
@@ -190,24 +182,21 @@ TEST_LOOP(no_other_descriptor_is_an_error, 30, 2)
 	struct timerhub_queue *queue = NULL;
 	struct timerhub_loop *loop = NULL;
 	struct rig rig = rig_open(64);
-	struct rlimit before, limit;
+	rlim_t before;
 
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	close_streams(7);
-	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	limit = before;
-	/* at 3 no number above 2 is permitted; at the next, those that are permitted are taken */
-	limit.rlim_cur = _i == 0 ? STREAMS : STREAMS + 1;
 	if (_i == 1 && fcntl(STREAMS, F_GETFD) == -1)
 		expect_eq(dup2(timerhub_queue_fd(rig.queue), STREAMS), STREAMS);
-	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* at 3 no number above 2 is permitted; at the next, those that are permitted are taken */
+	before = process_limit_fds(_i == 0 ? STREAMS : STREAMS + 1);
 	expect_eq(timerhub_open(&hub, &config), -EMFILE);
 	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), -EMFILE);
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect(!hub && !queue);
 	expect_streams_closed();
 	/* a leak checker, at the exit, waits until it can open files */
-	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	(void)process_limit_fds(before);
 	timerhub_loop_close(loop);
 	rig_close(&rig);
 }

@@ -127,20 +127,6 @@ TEST_LOOP(wait_is_shut_down_by_a_close, 60, 3)
 	expect_waiters_told(others, -ESHUTDOWN);
 }
 
-/* Blocked (0), or at random points (1). */
-TEST_LOOP(wait_is_shut_down_by_a_stop, 60, 2)
-{
-	struct rig rig = rig_open(4);
-	struct waiter waiters[WAITERS];
-
-	waiters_start(waiters, rig.queue);
-	if (_i == 0)
-		waiters_block(waiters);
-	timerhub_queue_stop(rig.queue);
-	expect_waiters_told(waiters, -ESHUTDOWN);
-	rig_close(&rig);
-}
-
 /* A close ends it; without a deadline there is none. */
 TEST(close_ends_a_spin, 60)
 {

@@ -9,10 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <timerhub_loop.h>
 
 #define SLOW_DEFAULT (10 * MS)
 
@@ -20,6 +17,17 @@ static struct rig rig_observable(uint32_t flags)
 {
 	return rig_open_config((struct timerhub_config){ .flags = flags | TIMERHUB_OBSERVABLE,
 	                                                 .timers_max = 1024 });
+}
+
+static struct timerhub_loop *open_loop(struct timerhub *hub, uint64_t slow_ns)
+{
+	const struct timerhub_loop_config config = { .size = sizeof(config),
+		                                     .flags = TIMERHUB_LOOP_OBSERVABLE,
+		                                     .slow_ns = slow_ns };
+	struct timerhub_loop *loop;
+
+	expect_eq(timerhub_loop_open(&loop, hub, &config), 0);
+	return loop;
 }
 
 static int32_t own_tid(void)
@@ -69,11 +77,6 @@ static bool is_fn(const struct timerhub_running *running, timerhub_fn *fn)
 }
 
 static unsigned calls;
-
-static void nothing(const struct timerhub_event *event)
-{
-	(void)event;
-}
 
 static void expect_self(const struct timerhub_event *event)
 {
@@ -257,13 +260,10 @@ static int end_walk(const struct timerhub_running *running, void *context)
 TEST(a_result_ends_the_walk, 20)
 {
 	struct rig rig = rig_observable(TIMERHUB_MANUAL);
-	struct timerhub_loop *loop;
-	const struct timerhub_loop_config config = { .size = sizeof(config),
-		                                     .flags = TIMERHUB_LOOP_OBSERVABLE };
+	struct timerhub_loop *loop = open_loop(rig.hub, 0);
 	unsigned count = 0;
 
-	call(&rig, nothing, NULL);
-	expect_eq(timerhub_loop_open(&loop, rig.hub, &config), 0);
+	call(&rig, ignore_event, NULL);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	expect_eq(timerhub_each_running(rig.hub, end_walk, &count), 17);
 	expect_eq(count, 1);
@@ -351,17 +351,6 @@ TEST(a_name_is_never_wrong_while_callbacks_change, 60)
 }
 
 /* ---- loops ---- */
-
-static struct timerhub_loop *open_loop(struct timerhub *hub, uint64_t slow_ns)
-{
-	const struct timerhub_loop_config config = { .size = sizeof(config),
-		                                     .flags = TIMERHUB_LOOP_OBSERVABLE,
-		                                     .slow_ns = slow_ns };
-	struct timerhub_loop *loop;
-
-	expect_eq(timerhub_loop_open(&loop, hub, &config), 0);
-	return loop;
-}
 
 static struct timerhub *loops_hub;
 
@@ -642,7 +631,6 @@ static void fork_inside(const struct timerhub_event *event)
 	struct timerhub_slow_callback slow;
 	struct timerhub_running running;
 	struct search search = { .tid = 0 };
-	int status;
 	pid_t child = fork();
 
 	expect_le(0, child);
@@ -652,8 +640,7 @@ static void fork_inside(const struct timerhub_event *event)
 		*(bool *)event->ptr = true;
 		return;
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_ends_well(child);
 	expect(find(hub, own_tid(), NULL, &running));
 	expect(is_fn(&running, fork_inside));
 }
@@ -689,7 +676,6 @@ TEST(a_child_that_adopts_a_loop_has_its_own_slow_callbacks, 20)
 	struct timerhub_loop *loop = open_loop(NULL, MS);
 	struct timerhub_slow_callback slow;
 	struct timerhub_timeout timeout = { 0 };
-	int status;
 	pid_t child;
 
 	expect_eq(timerhub_timeout_add(loop, &timeout, sleep_long), 0);
@@ -709,8 +695,7 @@ TEST(a_child_that_adopts_a_loop_has_its_own_slow_callbacks, 20)
 		timerhub_loop_close(loop);
 		_exit(0);
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_ends_well(child);
 	expect_eq(timerhub_loop_slow(loop, &slow, 1), 0);
 	timerhub_loop_close(loop);
 }

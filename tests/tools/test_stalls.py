@@ -331,13 +331,6 @@ class Lives(unittest.TestCase):
                 time.sleep(4 * THRESHOLD_MS / 1000)
                 self.assertEqual(watch.lines, [])
 
-    def test_usage(self):
-        for arguments in (["-w", "0", "1"], ["-w", "5ms", "1"], ["-w", "2h", "1"], ["-w", "1s"],
-                          ["-w", "never", "1"], ["-w", "@5", "1"], ["-w", "1s", "-1", "1"],
-                          ["-w", "1s", "-i", "1", "1"], ["-w", "1s", "-m", "1"]):
-            told = subprocess.run([TOP, *arguments], capture_output=True, text=True, check=False)
-            self.assertEqual((told.returncode, told.stdout), (2, ""), told)
-
 
 @unittest.skipUnless(SERVER, "only with --all")
 class Healthy(unittest.TestCase):

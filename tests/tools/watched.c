@@ -131,10 +131,9 @@ static void arm(struct hub *hub, struct timerhub_queue *queue, uint64_t delay_ns
 	answer_ok(result);
 }
 
-static void expire(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+static void quick_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
-	(void)loop;
-	(void)timeout;
+	(void)loop, (void)timeout;
 }
 
 /* Makes calls of a loop that belongs to another thread. */
@@ -163,7 +162,7 @@ static void open_loop(uint64_t delay_ns, uint64_t count)
 
 	must(count <= TIMERS_MAX && timerhub_loop_open(&loop, NULL, &config) == 0, "loop");
 	for (uint64_t i = 0; i < count; i++)
-		must(timerhub_timeout_add(loop, &timeouts[i], expire) == 0 &&
+		must(timerhub_timeout_add(loop, &timeouts[i], quick_timeout) == 0 &&
 		             timerhub_timeout_set(loop, &timeouts[i], delay_ns) == 0,
 		     "timeout");
 	must(timerhub_loop_turn(loop) == 0 && timerhub_loop_advance(loop, 2 * delay_ns) == 0,
@@ -197,31 +196,20 @@ static void cancel(struct hub *hub, uint64_t count)
 
 static uint64_t drain(struct timerhub_queue *queue, uint64_t count)
 {
-	struct timerhub_event events[64];
+	struct timerhub_event event;
 	uint64_t drained = 0;
-	int result = 1;
 
-	while (drained < count && result > 0) {
-		uint64_t left = count - drained;
-
-		result = timerhub_drain(queue, events, left < 64 ? (unsigned)left : 64);
-		must(result >= 0, "drain");
-		drained += (uint64_t)result;
-	}
+	while (drained < count && timerhub_drain(queue, &event, 1) == 1)
+		drained++;
 	return drained;
 }
 
 static void wait_for(struct timerhub_queue *queue, uint64_t count)
 {
-	struct timerhub_event events[64];
+	struct timerhub_event event;
 
-	while (count > 0) {
-		int result =
-			timerhub_wait(queue, events, count < 64 ? (unsigned)count : 64, UINT64_MAX);
-
-		must(result > 0, "wait");
-		count -= (uint64_t)result;
-	}
+	for (; count > 0; count--)
+		must(timerhub_wait(queue, &event, 1, UINT64_MAX) == 1, "wait");
 	puts("ok");
 }
 
@@ -425,11 +413,6 @@ static void timeout_blocks(struct timerhub_loop *loop, struct timerhub_timeout *
 {
 	(void)loop, (void)timeout;
 	block();
-}
-
-static void quick_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	(void)loop, (void)timeout;
 }
 
 /* ---- what an order does on the thread of its place ---- */

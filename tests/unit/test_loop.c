@@ -4,8 +4,8 @@
  * test_loop_model.c makes random calls. The linker wraps this program's allocations to count them.
  */
 #include "loop_rig.h"
-#include "process_usage.h"
 #include "queue/queue.h"
+#include "rig.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,10 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define NEVER UINT64_MAX
@@ -171,16 +169,14 @@ static uint64_t board_turns(void)
 static void adopted_child_counts(void)
 {
 	const struct board *parents = loop->board;
-	struct rlimit before, none;
+	rlim_t before;
 
 	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
-	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
-	expect_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	before = process_limit_fds(0);
 	expect_eq(timerhub_loop_adopt(loop), -EMFILE);
 	expect(loop->board == parents);
 	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
-	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	(void)process_limit_fds(before);
 	expect_eq(timerhub_loop_adopt(loop), 0);
 	expect(loop->board != parents);
 	expect_eq(loop->board->header.pid, getpid());
@@ -197,7 +193,6 @@ TEST_LOOP(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2)
 	struct timerhub_loop_config config = { .size = sizeof(config),
 		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
 	pid_t child;
-	int status;
 
 	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
@@ -208,8 +203,7 @@ TEST_LOOP(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2)
 		adopted_child_counts();
 		_exit(0);
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect_eq(status, 0);
+	child_ends_well(child);
 	expect_eq(board_turns(), 1);
 	expect_eq(u32_load_acquire(&loop->board->header.state), BOARD_OPEN);
 	timerhub_loop_close(loop);
@@ -459,11 +453,6 @@ TEST(layout_is_that_of_the_abi, 20)
 
 static bool owner_is_late;
 
-static void on_event(const struct timerhub_event *event)
-{
-	(void)event;
-}
-
 int __real_timerhub_dispatch(struct timerhub_queue *, unsigned);
 int __wrap_timerhub_dispatch(struct timerhub_queue *, unsigned);
 int __wrap_timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
@@ -491,7 +480,7 @@ TEST(eventfd_stays_readable_if_it_is_written_after_the_dispatch, 20)
 	owner_is_late = true;
 	expect_eq(timerhub_loop_turn(loop), 1);
 	owner_is_late = false;
-	expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, on_event, NULL, NULL), 0);
+	expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, ignore_event, NULL, NULL), 0);
 	loop_rig_move(loop, START + SEC);
 	expect(fd_readable(timerhub_loop_fd(loop)));
 	expect_eq(timerhub_loop_turn(loop), 1);

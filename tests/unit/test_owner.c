@@ -3,18 +3,14 @@
  * The owner's pass on a manual hub: when it plans the next, after a few timers and a burst, and
  * which re-arms cost it nothing. Some tests switch coalescing on, as with an owner thread.
  */
-#include "harness.h"
+#include "rig.h"
 
-#include <timerhub.h>
-
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/test_point.h"
 #include "hub/hub.h"
 #include "hub_check.h"
-#include "process_usage.h"
 
 #define GATHER_NS (250 * US)
 #define CROWD 128
@@ -22,41 +18,14 @@
 /* OWNER_REST: slots read before the inbox is read again */
 #define REST 256
 
-struct rig {
-	struct timerhub *hub;
-	struct timerhub_queue *queue;
-	uint64_t next_ns; /* next instant that the last advance announced */
-};
+static uint64_t next_ns; /* next instant that the last advance announced */
 
-static struct rig rig_open_for(uint32_t timers)
+static struct rig rig_gathering(bool gathers)
 {
-	struct timerhub_config config = { .size = sizeof(config),
-		                          .flags = TIMERHUB_MANUAL,
-		                          .timers_max = timers };
-	struct rig rig;
-
-	expect_eq(timerhub_open(&rig.hub, &config), 0);
-	expect_eq(timerhub_queue_open(rig.hub, &rig.queue, NULL), 0);
-	return rig;
-}
-
-static struct rig rig_open(bool gathers)
-{
-	struct rig rig = rig_open_for(TIMERS);
+	struct rig rig = rig_manual(TIMERS);
 
 	rig.hub->owner.gathers = gathers;
 	return rig;
-}
-
-static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
-{
-	struct timerhub_spec spec = { .size = sizeof(spec),
-		                      .flags = TIMERHUB_ABSOLUTE,
-		                      .expires_ns = at_ns };
-	timerhub_timer timer;
-
-	expect_eq(timerhub_arm(rig->queue, &spec, &timer), 0);
-	return timer;
 }
 
 /* Moves the clock to `now_ns` and returns the number of events drained. */
@@ -65,7 +34,7 @@ static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 	struct timerhub_event events[TIMERS];
 	int count;
 
-	expect_eq(timerhub_advance(rig->hub, now_ns, &rig->next_ns), 0);
+	next_ns = advance(rig->hub, now_ns);
 	expect_unbroken(hub_check(rig->hub, HUB_HAS_NO_CALLERS));
 	count = timerhub_drain(rig->queue, events, TIMERS);
 	expect_le(0, count);
@@ -78,22 +47,19 @@ static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		rig_arm(rig, at_ns + i * US);
+		arm_at(rig->queue, at_ns + i * US, 0);
 }
 
 /* One at a time: a pass at each deadline. */
 TEST(few_are_not_gathered, 20)
 {
-	struct rig rig = rig_open(true);
+	struct rig rig = rig_gathering(true);
 
 	for (uint64_t i = 1; i <= 1000; i++)
-		rig_arm(&rig, i * 100 * US + i);
+		arm_at(rig.queue, i * 100 * US + i, 0);
 	for (uint64_t i = 1; i <= 1000; i++) {
-		unsigned came = rig_advance(&rig, i * 100 * US + i);
-		uint64_t next_ns = (i + 1) * 100 * US + i + 1;
-
-		expect_eq(came, 1);
-		expect_eq(rig.next_ns, i < 1000 ? next_ns : UINT64_MAX);
+		expect_eq(rig_advance(&rig, i * 100 * US + i), 1);
+		expect_eq(next_ns, i < 1000 ? (i + 1) * 100 * US + i + 1 : UINT64_MAX);
 	}
 	timerhub_close(rig.hub);
 }
@@ -104,27 +70,27 @@ TEST(few_are_not_gathered, 20)
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
-	struct rig rig = rig_open(gathers);
+	struct rig rig = rig_gathering(gathers);
 	uint64_t soon_ns = look_ns + 10 * US;
 	bool put_off;
 
 	/* the owner begins to count expiries at begin_ns */
 	expect_eq(rig_advance(&rig, begin_ns), 0);
 	rig_arm_burst(&rig, begin_ns + 10 * US, count);
-	rig_arm(&rig, soon_ns);
-	rig_arm(&rig, look_ns + HOUR);
+	arm_at(rig.queue, soon_ns, 0);
+	arm_at(rig.queue, look_ns + HOUR, 0);
 	expect_eq(rig_advance(&rig, begin_ns + 900 * US), count);
 	expect_eq(rig_advance(&rig, look_ns), 0);
-	expect(rig.next_ns == soon_ns || rig.next_ns == look_ns + GATHER_NS);
-	put_off = rig.next_ns != soon_ns;
+	expect(next_ns == soon_ns || next_ns == look_ns + GATHER_NS);
+	put_off = next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
 	/* The owner never delays a far deadline. */
-	expect_eq(rig.next_ns, look_ns + HOUR);
+	expect_eq(next_ns, look_ns + HOUR);
 	/* After a millisecond without a burst, the owner delays no deadline. */
-	rig_arm(&rig, look_ns + 3 * MS);
-	rig_arm(&rig, look_ns + 3 * MS + US);
+	arm_at(rig.queue, look_ns + 3 * MS, 0);
+	arm_at(rig.queue, look_ns + 3 * MS + US, 0);
 	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
-	expect_eq(rig.next_ns, look_ns + 3 * MS + US);
+	expect_eq(next_ns, look_ns + 3 * MS + US);
 	timerhub_close(rig.hub);
 	return put_off;
 }
@@ -147,26 +113,24 @@ TEST(crowd_is_gathered, 20)
 TEST(spin_ns_switches_gathering_off, 20)
 {
 	for (uint64_t spin_ns = 0; spin_ns < 2; spin_ns++) {
-		struct timerhub_config config = { .size = sizeof(config), .spin_ns = spin_ns };
-		struct timerhub *hub;
+		struct rig rig = rig_open_config((struct timerhub_config){ .spin_ns = spin_ns });
 
-		expect_eq(timerhub_open(&hub, &config), 0);
-		expect_eq(hub->owner.gathers, spin_ns == 0);
-		timerhub_close(hub);
+		expect_eq(rig.hub->owner.gathers, spin_ns == 0);
+		rig_close(&rig);
 	}
 }
 
 /* After the burst, the owner plans its next pass for never. */
 TEST(after_a_crowd_there_may_be_nothing, 20)
 {
-	struct rig rig = rig_open(true);
+	struct rig rig = rig_gathering(true);
 
 	expect_eq(rig_advance(&rig, SEC), 0);
 	rig_arm_burst(&rig, SEC + US, 2 * CROWD);
 	expect_eq(rig_advance(&rig, SEC + MS), 2 * CROWD);
-	expect_eq(rig.next_ns, UINT64_MAX);
+	expect_eq(next_ns, UINT64_MAX);
 	expect_eq(rig_advance(&rig, SEC + MS + US), 0);
-	expect_eq(rig.next_ns, UINT64_MAX);
+	expect_eq(next_ns, UINT64_MAX);
 	timerhub_close(rig.hub);
 }
 
@@ -176,16 +140,12 @@ TEST(moved_later_changes_the_deadline_alone, 20)
 	static const uint64_t later_ns[] = { 4098, 4098, 4099, 3 * SEC, UINT64_MAX };
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct timerhub_spec spec = { .size = sizeof(spec),
-			                      .flags = TIMERHUB_ABSOLUTE,
-			                      .expires_ns = 4097,
-			                      .interval_ns = i % 2 * 777,
-			                      .slack_ns = i / 2 * 555 };
-		struct rig rig = rig_open(false);
+		struct rig rig = rig_gathering(false);
 		struct pair pair = { .deadline_ns = 0 };
-		timerhub_timer timer;
+		timerhub_timer timer =
+			arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 4097,
+		                            .interval_ns = i % 2 * 777, .slack_ns = i / 2 * 555));
 
-		expect_eq(timerhub_arm(rig.queue, &spec, &timer), 0);
 		expect_eq(rig_advance(&rig, 1), 0);
 		for (unsigned j = 0; j < COUNT_OF(later_ns); j++) {
 			struct pair before = pair;
@@ -205,17 +165,15 @@ TEST(moved_later_changes_the_deadline_alone, 20)
 /* Law 8: no wake at the old instant. */
 TEST(moved_later_is_found_before_its_old_instant_comes, 20)
 {
-	struct rig rig = rig_open(false);
-	timerhub_timer timer = rig_arm(&rig, SEC);
-	struct timerhub_stats stats;
+	struct rig rig = rig_gathering(false);
+	timerhub_timer timer = arm_at(rig.queue, SEC, 0);
 
 	expect_eq(rig_advance(&rig, 1), 0);
-	expect_eq(rig.next_ns, SEC);
+	expect_eq(next_ns, SEC);
 	expect_eq(timerhub_rearm(rig.hub, timer, 3 * SEC, TIMERHUB_ABSOLUTE), 0);
 	expect_eq(rig_advance(&rig, 2), 0);
-	expect_eq(rig.next_ns, 3 * SEC);
-	expect_eq(timerhub_stats(rig.hub, &stats), 0);
-	expect_eq(stats.refiled, 1);
+	expect_eq(next_ns, 3 * SEC);
+	expect_eq(stats_of(rig.hub).refiled, 1);
 	expect_eq(rig_advance(&rig, 3 * SEC - 1), 0);
 	expect_eq(rig_advance(&rig, 3 * SEC), 1);
 	timerhub_close(rig.hub);
@@ -247,7 +205,7 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 	rest.rig = rig;
 	rest.looks = rest.passes = 0;
 	test_point_hook = hook;
-	expect_eq(timerhub_advance(rig->hub, now_ns, &rig->next_ns), 0);
+	next_ns = advance(rig->hub, now_ns);
 	test_point_hook = NULL;
 }
 
@@ -257,17 +215,17 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
  */
 TEST(rest_ends_while_timers_keep_moving, 20)
 {
-	struct rig rig = rig_open(false);
+	struct rig rig = rig_gathering(false);
 
-	rest.timer = rig_arm(&rig, SEC);
+	rest.timer = arm_at(rig.queue, SEC, 0);
 	expect_eq(rig_advance(&rig, 1), 0);
 	rest.move_to_ns = 2 * SEC;
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
 	/* once at the old deadline and once at the new */
 	expect_le(rest.looks, 2);
-	expect_le(SEC, rig.next_ns);
-	expect_le(rig.next_ns, 2 * SEC + US);
+	expect_le(SEC, next_ns);
+	expect_le(next_ns, 2 * SEC + US);
 	timerhub_close(rig.hub);
 }
 
@@ -283,32 +241,32 @@ static void rest_second_pass_hook(enum test_point point)
 /* Law 8: the entry behind the one that was checked is stale, and becomes the earliest. */
 TEST(rest_checks_the_earliest_entry_of_a_second_pass, 20)
 {
-	struct rig rig = rig_open(false);
+	struct rig rig = rig_gathering(false);
 	timerhub_timer moved;
 
-	(void)rig_arm(&rig, 5 * MS);
-	rest.timer = rig_arm(&rig, 10 * MS);
-	moved = rig_arm(&rig, 20 * MS);
+	(void)arm_at(rig.queue, 5 * MS, 0);
+	rest.timer = arm_at(rig.queue, 10 * MS, 0);
+	moved = arm_at(rig.queue, 20 * MS, 0);
 	expect_eq(rig_advance(&rig, 1), 0);
 	expect_eq(timerhub_rearm(rig.hub, moved, 2 * SEC, TIMERHUB_ABSOLUTE), 0);
 	rest_advance(&rig, 6 * MS, rest_second_pass_hook);
 	expect_lt(0, rest.looks);
-	expect_eq(rig.next_ns, SEC);
+	expect_eq(next_ns, SEC);
 	timerhub_close(rig.hub);
 }
 
 /* After its pair was read, before it is scheduled: it must expire in time. */
 TEST(rest_misses_no_timer_that_is_moved_to_earlier, 20)
 {
-	struct rig rig = rig_open(false);
+	struct rig rig = rig_gathering(false);
 
-	rest.timer = rig_arm(&rig, SEC);
+	rest.timer = arm_at(rig.queue, SEC, 0);
 	expect_eq(rig_advance(&rig, 1), 0);
 	expect_eq(timerhub_rearm(rig.hub, rest.timer, 3 * SEC, TIMERHUB_ABSOLUTE), 0);
 	rest.move_to_ns = SEC / 2;
 	rest.move_by_ns = 0;
 	rest_advance(&rig, 2, rest_moving_hook);
-	expect_eq(rig.next_ns, SEC / 2);
+	expect_eq(next_ns, SEC / 2);
 	expect_eq(rig_advance(&rig, SEC / 2), 1);
 	timerhub_close(rig.hub);
 }
@@ -321,7 +279,7 @@ static void rest_arming_hook(enum test_point point)
 	if (point == TEST_POINT_OWNER_BEFORE_PUBLISH)
 		rest.looks_due = rest.looks;
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE && rest.looks == 2 * REST + REST / 2) {
-		(void)rig_arm(rest.rig, rest.armed_ns);
+		(void)arm_at(rest.rig->queue, rest.armed_ns, 0);
 		rest.looks_armed = rest.looks;
 	}
 	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
@@ -331,24 +289,23 @@ static void rest_arming_hook(enum test_point point)
 TEST(rest_looks_at_the_inbox_between_portions, 20)
 {
 	enum { MOVED = 10 * REST };
-	struct rig rig = rig_open_for(MOVED + 1);
+	struct rig rig = rig_manual(MOVED + 1);
 	timerhub_timer *timers = calloc(MOVED, sizeof(*timers));
-	struct timerhub_event event;
 
 	expect(timers);
 	for (unsigned i = 0; i < MOVED; i++)
-		timers[i] = rig_arm(&rig, SEC + i * US);
-	expect_eq(timerhub_advance(rig.hub, 1, NULL), 0);
+		timers[i] = arm_at(rig.queue, SEC + i * US, 0);
+	advance(rig.hub, 1);
 	expect_eq(timerhub_rearm_many(rig.hub, timers, MOVED, HOUR, TIMERHUB_ABSOLUTE), MOVED);
 	rest.armed_ns = 2;
 	rest_advance(&rig, 100, rest_arming_hook);
-	expect_eq(rig.next_ns, HOUR);
+	expect_eq(next_ns, HOUR);
 	expect_eq(rest.looks, MOVED);
 	expect_le(MOVED / REST, rest.passes);
 	expect_le(rest.passes, MOVED / REST + 1);
 	expect_lt(rest.looks_armed, rest.looks_due);
 	expect_le(rest.looks_due, rest.looks_armed + REST);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	expect_eq(take_up_to(rig.queue, 1), 1);
 	timerhub_close(rig.hub);
 	free(timers);
 }
@@ -357,14 +314,14 @@ TEST(rest_looks_at_the_inbox_between_portions, 20)
 TEST(owner_is_woken_once_a_pass_also_by_many, 20)
 {
 	enum { MANY = 20000 };
-	struct rig rig = rig_open_for(MANY + 4);
+	struct rig rig = rig_manual(MANY + 4);
 	const atomic_u64 *wakes = &rig.hub->board->callers.submit_wakes;
 
-	rig_arm(&rig, SEC);
+	arm_at(rig.queue, SEC, 0);
 	expect_eq(rig_advance(&rig, 1), 0);
 	expect_eq(u64_load_relaxed(wakes), 1);
-	rig_arm(&rig, SEC / 2);
-	rig_arm(&rig, SEC / 3);
+	arm_at(rig.queue, SEC / 2, 0);
+	arm_at(rig.queue, SEC / 3, 0);
 	expect_eq(u64_load_relaxed(wakes), 2);
 	expect_eq(rig_advance(&rig, 2), 0);
 	rig_arm_burst(&rig, HOUR, 100);
@@ -429,13 +386,12 @@ static void fair_hook(enum test_point point)
 
 static void fair_open(unsigned queues, uint32_t timers)
 {
-	struct timerhub_config config = { .size = sizeof(config),
-		                          .flags = TIMERHUB_MANUAL,
-		                          .timers_max = timers };
+	struct rig rig = rig_manual(timers);
 
-	expect_eq(timerhub_open(&fair.hub, &config), 0);
-	for (unsigned i = 0; i < queues; i++)
-		expect_eq(timerhub_queue_open(fair.hub, &fair.queues[i], NULL), 0);
+	fair.hub = rig.hub;
+	fair.queues[0] = rig.queue;
+	for (unsigned i = 1; i < queues; i++)
+		fair.queues[i] = queue_open(rig.hub);
 	fair.count = queues;
 	fair.told_count = 0;
 	fair.works = fair.ring_ns = 0;
@@ -443,9 +399,7 @@ static void fair_open(unsigned queues, uint32_t timers)
 
 static timerhub_timer fair_arm(unsigned queue, uint64_t at_ns)
 {
-	struct rig rig = { .queue = fair.queues[queue] };
-
-	return rig_arm(&rig, at_ns);
+	return arm_at(fair.queues[queue], at_ns, 0);
 }
 
 static void fair_advance(uint64_t now_ns)
