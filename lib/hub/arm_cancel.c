@@ -374,7 +374,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * A callback whose timer has ended already does not wait, because two could wait for each
+	 * A callback whose timer has ended does not wait, because two threads could wait for each
 	 * other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
