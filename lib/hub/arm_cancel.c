@@ -19,8 +19,8 @@
 #define SUBMIT_AHEAD 16
 
 /*
- * Prefetches a timer's deadline and state, which the caller is about to change. An invalid handle
- * does no harm, because a prefetch cannot fault.
+ * Prefetches a timer that the caller is about to change. The handle may be invalid, because a
+ * prefetch cannot fault.
  */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
@@ -29,10 +29,7 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/*
- * Computes a deadline from a delay, or from a point in time if flags has TIMERHUB_ABSOLUTE.
- * UINT64_MAX (never) stays UINT64_MAX. Returns 0 or -ERANGE.
- */
+/* Computes a deadline from a delay or a point in time. Returns 0 or -ERANGE. */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -46,19 +43,13 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/*
- * Returns the present time if the program has given a delay, because the delay begins now. For a
- * point in time (TIMERHUB_ABSOLUTE), returns 0 without reading the clock.
- */
+/* Returns the present time for a delay, and 0 for a point in time. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
 }
 
-/*
- * Checks everything in a spec except its times, which arming_from() checks. Returns 0, -EINVAL, or
- * -E2BIG.
- */
+/* Checks a spec, except its times. Returns 0, -EINVAL or -E2BIG. */
 static int spec_check(const struct timerhub_spec *spec)
 {
 	if (spec->size < sizeof(*spec) ||
@@ -68,10 +59,7 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/*
- * Converts a spec, which spec_check() has accepted, to the arguments of timer_arm(), and computes
- * the deadline. Returns 0, or -ERANGE if the deadline or the interval is too long.
- */
+/* Converts a checked spec for timer_arm(). Returns 0, or -ERANGE if a time is too long. */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
@@ -100,10 +88,7 @@ static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
 		hub_submit(hub, slot, outcome.left, pair);
 }
 
-/*
- * Takes a free slot and arms a timer in it. Returns 0, or -EAGAIN if no slot is free because
- * timers_max timers are live.
- */
+/* Arms a timer in a free slot. Returns 0, or -EAGAIN if no slot is free. */
 static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
                                                          const struct timer_arming *arming,
                                                          timerhub_timer *ret_timer)
@@ -175,7 +160,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* Check the size first, because spec_check() reads that many bytes. */
+		/* Check the size first, because spec_check() reads as many bytes. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -259,15 +244,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. To move an armed timer to a later deadline is frequent and calls no function,
- * because registers saved on the stack would delay the compare-and-swap.
+ * Re-arms a timer. A move to a later deadline calls no function, because saved registers would
+ * delay it.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0, so that hub_rearm() is called and refuses. */
+	/* In a forked child the capacity is 0, and hub_rearm() refuses the call. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -317,10 +302,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	return result;
 }
 
-/*
- * Handles the rare cases of a cancel: the handle's slot number is invalid, or this is a forked
- * child.
- */
+/* Cancels a timer if the slot number may be invalid or this is a forked child. */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub_alive(hub))
@@ -333,10 +315,7 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub)
 		return -EINVAL;
-	/*
-	 * In a forked child the capacity is 0, so hub_cancel_checked() is called, which refuses the
-	 * call.
-	 */
+	/* In a forked child the capacity is 0, and hub_cancel_checked() refuses the call. */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);
 }
@@ -344,10 +323,7 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 /* How many slots timerhub_cancel_many() frees in one step. */
 #define CANCEL_BATCH 32
 
-/*
- * Cancels the first CANCEL_BATCH of the timers, or all if there are fewer. Returns how many of them
- * were live.
- */
+/* Cancels up to CANCEL_BATCH of the timers. Returns how many were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -393,13 +369,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel before callbacks_wait(). By the cancel this thread acquires what a consumer stored
-	 * before it took the event, so it finds each consumer that runs the callback.
+	 * Cancel first: by its acquire, callbacks_wait() sees each consumer that took the timer's
+	 * event.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the timer's callback makes this call after another thread has cancelled the timer, do
-	 * not wait for callbacks: both threads could wait for each other for ever.
+	 * A callback whose timer has ended does not wait, because two threads could wait for each
+	 * other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -419,10 +395,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
-	/*
-	 * Even a timer that has expired can have time left, if the wall clock was set back
-	 * meanwhile.
-	 */
+	/* An expired timer has time left if the wall clock was set back. */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
@@ -431,8 +404,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes the timer in a slot for timerhub_each(). Returns false if the slot is free, its queue
- * is being closed, or a loop has armed the timer for itself.
+ * Describes a slot's timer. Returns false for a free slot, a closing queue, or a loop's own timer.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -446,14 +418,13 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. The queue was opened before the timer was armed, and
-		 * timer_guess() has loaded the timer with acquire. If the index has another queue
-		 * now, the CAS below fails.
+		 * Relaxed, because timer_guess() has acquired. If the index has another queue now,
+		 * the CAS below fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * This CAS changes nothing, but checks that the timer is still the same. A load
-		 * could run before the loads of timer_read().
+		 * Check by a CAS that the timer is still the same, because a load could run too
+		 * early.
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes hubs, and answers what a program may ask about a hub. Tested by tests/service/.
+ *
+ * An open that fails with EINTR is tried again. A signal can interrupt its fallocate(), and so can,
+ * on Linux 6.1, the teardown of an io_uring instance that this thread has created before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,10 +18,7 @@
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
-/*
- * The size of the config in the first version. Programs that were compiled with that version still
- * pass it.
- */
+/* The size of the config in the first version, which old programs still pass. */
 #define CONFIG_LEAST_BYTES offsetof(struct timerhub_config, slow_ns)
 
 const char *timerhub_version(void)
@@ -49,10 +49,7 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
-	/*
-	 * Valgrind runs one thread at a time, and one that waits in io_uring would block all
-	 * others.
-	 */
+	/* Under Valgrind, a thread that waits in io_uring would block all others. */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
@@ -60,10 +57,7 @@ static int config_complete(struct timerhub_config *config)
 
 /* ---- open ---- */
 
-/*
- * Opens the page `living`. It is zero in a forked child, which keeps most calls from doing harm
- * there. Returns 0 or a negative errno.
- */
+/* Opens the page `living`, which is zero in a forked child. Returns 0 or a negative errno. */
 static int hub_open_living(struct timerhub *hub)
 {
 	int result = fork_check_open(&hub->fork_check, sizeof(*hub->living));
@@ -92,10 +86,7 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-/*
- * Frees a hub, whose owner thread must have ended. It also frees a hub whose open has failed
- * halfway.
- */
+/* Frees a hub whose owner thread has ended, or whose open has failed halfway. */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -117,9 +108,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * The promise: only a timer that is due earlier wakes the owner. Nobody can be woken before
-	 * the owner's thread looks for timers at its start, so 0. The first timer of a manual hub
-	 * must wake the program, so "never".
+	 * The owner thread looks at its start anyway. A manual hub's first timer must wake the
+	 * program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -148,7 +138,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
 		/*
-		 * Relaxed is enough, because board_announce() below makes this store visible to
+		 * Relaxed, because board_announce() below makes the store visible to
 		 * timerhub-top(1).
 		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
@@ -186,10 +176,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/*
-	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
-	 * the teardown of an io_uring instance that this thread has created.
-	 */
+	/* Try again after EINTR, because a signal can interrupt fallocate(). */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);
@@ -208,8 +195,8 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an
-		 * epoll instance goes on reporting a readable eventfd after the close.
+		 * Make the eventfd unreadable, because an epoll instance goes on reporting a copy
+		 * in a forked child.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
 	}
@@ -231,10 +218,7 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/*
- * Adds the counters of all queues to the statistics, and returns how many timers have ended by
- * their delivery. The loads are relaxed, because these numbers are only shown.
- */
+/* Adds the counters of all queues. Returns how many timers have ended by their delivery. */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -249,10 +233,7 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 	return retired;
 }
 
-/*
- * Adds how many events wait in queues. In an observable hub, timerhub_dispatch() records when it
- * takes events, so there also adds how long events have waited.
- */
+/* Adds how many events wait in queues and, in an observable hub, for how long. */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	bool observable = hub->board_fd >= 0;
@@ -312,8 +293,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the timers' slots first. If a timer is delivered after that, it is counted twice
-	 * here, as live and as delivered, but never as cancelled.
+	 * Count the slots first, so that a timer delivered meanwhile is counted twice, but not as
+	 * cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -321,8 +302,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that timerhub_arm_many() has taken and put back. It is read later
-	 * than arena.taken, so it can be greater if another call fails in between.
+	 * Slots that failed timerhub_arm_many() calls put back. Read late, the number can exceed
+	 * arena.taken.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -331,8 +312,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * Cancels are not counted, because that would cost each cancel a shared write. An armed
-	 * timer that is neither live, delivered nor dropped must have been cancelled.
+	 * All other timers were cancelled. To count cancels would cost each cancel a shared write.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

@@ -21,8 +21,8 @@
 #include "hub/hub.h"
 
 /*
- * Shows a new queue on the counter board. The counters go on from the previous queue with this
- * index, and the outbox is empty, so `put` becomes the number of handles taken.
+ * Shows a new queue on the counter board. Its counters go on from those of the last queue with this
+ * index.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
@@ -30,9 +30,7 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add, because a store could undo a count that the owner makes at this moment. The owner
-	 * may still count for the previous queue, if the program wrongly armed a timer during its
-	 * close.
+	 * Add, because a store could undo a count that the owner makes now for the previous queue.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -41,10 +39,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
-/*
- * Gives a queue an index, and makes it known to the owner. Returns 0, or -ENOSPC if no index is
- * free.
- */
+/* Gives a queue an index, and shows the owner the queue. Returns 0 or -ENOSPC. */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
@@ -56,15 +51,15 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
 		/*
-		 * Relaxed, because other threads use the queue only after they have got its pointer
-		 * from this thread, and then they see this store too.
+		 * Relaxed, because other threads get the queue from this thread, and so see this
+		 * store.
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire shows queue_announce() the final counters of the previous queue with
-		 * this index. The release shows this queue to the thread that puts events into it.
+		 * [index] Acquire the last counters of this index. [queue] Release this queue to
+		 * the owner.
 		 */
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -73,47 +68,32 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	return -ENOSPC;
 }
 
-/*
- * The structs of the last 64 closed queues, kept because a thread between two calls of
- * timerhub_wait() must still get -ESHUTDOWN from its next call.
- */
+/* The structs of the last 64 closed queues, kept for a timerhub_wait() that comes too late. */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
 static atomic_u32 graves_dug;
 
-/*
- * Frees all memory of a queue except its struct, which stays in `graves` for a while. It also frees
- * a queue whose open has failed halfway.
- */
+/* Frees a queue, even a half-opened one, except its struct, which goes into `graves`. */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/*
-	 * Relaxed is enough: this only chooses where the closed queue's struct stays for a while,
-	 * and the acq_rel exchange below hands it over.
-	 */
+	/* Relaxed, because the exchange below hands the struct over. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an epoll
-	 * instance goes on reporting a readable eventfd after the close.
+	 * Make the eventfd unreadable, because an epoll instance goes on reporting a copy in a
+	 * forked child.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/*
-	 * `closing` is 0 here only if the open has failed or this is a forked child. In either case
-	 * nobody waits on the queue, so relaxed is enough.
-	 */
+	/* Relaxed, because nobody waits on the queue if `closing` is still 0 here. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
-/*
- * A cell (a record of what one thread is doing) that belongs to no thread. A new queue refers to
- * it, so that the first thread that dispatches searches for its own.
- */
+/* The cell of no thread, which a new queue has until the first dispatch finds its own cell. */
 static struct board_cell nobodys_cell;
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
@@ -173,8 +153,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 }
 
 /*
- * Makes the threads that are blocked in timerhub_wait() return -ESHUTDOWN, and waits until they
- * have left the queue.
+ * Makes blocked timerhub_wait() calls return -ESHUTDOWN, and waits until all have left the queue.
  */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
@@ -197,10 +176,7 @@ static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 		                            1); /* relaxed: only shown in statistics */
 }
 
-/*
- * Cancels all timers of a queue. It looks at every slot of the hub, because there is no list of the
- * timers of a queue.
- */
+/* Cancels all timers of a queue. Visits all slots of the hub, because a queue keeps no list. */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
@@ -208,16 +184,16 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() loads the handle with acquire order, so that queue_drop_timer() sees
-		 * the index of the timer's queue.
+		 * timer_last() acquires the handle, so that queue_drop_timer() sees the timer's
+		 * queue index.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Ends timers that expired after queue_drop_timers() had passed their slots, which would never
- * become free. There are some only if the program wrongly armed timers during the close.
+ * Ends timers that expired after queue_drop_timers(). Only a program that arms during the close has
+ * some.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -237,23 +213,20 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	hub = queue->hub;
 	if (hub_alive(hub)) {
 		/*
-		 * Relaxed is enough. If another thread has opened the queue, this thread has got
-		 * the pointer from it, and so sees what the opener had stored before.
+		 * Relaxed, because this thread got the queue from its opener, and so sees the
+		 * opener's stores.
 		 */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/*
-		 * Relaxed is enough, because hub_wait_pass() makes this store visible to the thread
-		 * that puts events into queues.
-		 */
+		/* Relaxed, because hub_wait_pass() makes the store visible to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] Release: the next queue with this index sees the final values of the counters. */
+	/* [index] Release, so that the next queue with this index sees the last counters. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
@@ -291,8 +264,8 @@ void hub_close_queues(struct timerhub *hub)
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		/*
-		 * In a forked child, `queue` can be QUEUE_GONE, if another thread was closing the
-		 * queue at the fork.
+		 * A queue is QUEUE_GONE here if another thread was closing it when this child was
+		 * forked.
 		 */
 		if (!queue || queue == QUEUE_GONE)
 			continue;

@@ -10,22 +10,19 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/*
- * How long a waiter on a stopped queue sleeps before it checks whether the owner has finished
- * compacting the queue.
- */
+/* How long, in ns, a waiter on a stopped queue naps while the owner compacts the queue. */
 #define STOPPED_NAP_NS 50000
 
 /*
- * Returns true if the queue is being closed. Relaxed is enough, because the futex word changes
- * after `closing`: a waiter that has not seen `closing` does not block.
+ * Relaxed, because a waiter that has not seen `closing` finds the futex word changed, and does not
+ * block.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {
 	return u32_load_relaxed(&queue->closing) != 0;
 }
 
-/* Returns how many ns are left until `until_ns`. UINT64_MAX means that there is no limit. */
+/* Returns the time left until `until_ns`, in ns. UINT64_MAX means no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -41,10 +38,7 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 	return u32_load_seq_cst(&queue->stopped) != 0;
 }
 
-/*
- * Blocks until there may be an event or another reason to return. While the owner compacts a
- * stopped queue, this thread only naps: then the owner does not wake it.
- */
+/* Blocks until there may be an event or another reason to return. */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
@@ -54,6 +48,7 @@ static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 	    ticket != 0) {
 		if (!queue_stopped(queue))
 			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
+		/* Only nap, because the owner wakes nobody when the queue is compacted. */
 		else if (!outbox_exhausted(&queue->outbox))
 			futex_wait(queue->notifier.ticket, ticket, STOPPED_NAP_NS);
 	}
@@ -79,8 +74,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
 		/*
-		 * `stopped` was loaded before this check, so the check sees every event from before
-		 * the stop.
+		 * `stopped` was loaded earlier, so this check sees every event from before the
+		 * stop.
 		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
@@ -99,10 +94,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/*
-	 * Count this thread before it uses the hub, because a close waits until no counted thread
-	 * is left.
-	 */
+	/* Count this thread first, because a close waits until no counted thread is left. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);

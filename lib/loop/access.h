@@ -17,16 +17,10 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 	return fork_check_goes_on(&loop->fork_check);
 }
 
-/*
- * Decides about a call of a thread to which the loop does not belong. Returns 0 if the loop has
- * TIMERHUB_LOOP_LOCKED, or if this is a forked child. Else counts the call and returns -EPERM.
- */
+/* Returns 0 to a foreign thread in a locked loop or a forked child, else -EPERM. */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
-/*
- * Checks whether the calling thread may make a call that changes only the loop's memory. Returns 0,
- * -EINVAL if `loop` is NULL, or -EPERM.
- */
+/* Checks the thread of a call that changes only memory. Returns 0, -EINVAL or -EPERM. */
 static inline int loop_check(struct timerhub_loop *loop)
 {
 	if (!loop)
@@ -37,20 +31,17 @@ static inline int loop_check(struct timerhub_loop *loop)
 }
 
 /*
- * Checks whether the calling thread may use the loop's descriptor, clock or counter board. Returns
- * -EOWNERDEAD in a forked child that has not adopted the loop, else what loop_check() returns.
+ * Checks a call that may use the descriptor, clock or board. Returns 0, -EINVAL, -EPERM or
+ * -EOWNERDEAD.
  */
 int loop_check_alive(struct timerhub_loop *loop);
 
-/*
- * Checks whether the calling thread may make a call that is forbidden in callbacks of the loop.
- * Returns -EBUSY inside a callback, and otherwise what loop_check_alive() does.
- */
+/* Checks what loop_check_alive() checks, and that no callback makes the call (-EBUSY). */
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true in the usual case that loop_check_idle() allows: the loop is the calling thread's,
- * and no turn is running. If it returns false, ask loop_check_idle().
+ * Returns true if this is the loop's thread, outside callbacks. Otherwise loop_check_idle()
+ * decides.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {
@@ -58,10 +49,7 @@ static inline bool loop_is_idle(const struct timerhub_loop *loop)
 	       loop_alive(loop);
 }
 
-/*
- * Lets timerhub-top(1) see which thread the loop belongs to. Call it only if loop->cell is not
- * NULL, which means that other processes can observe the loop.
- */
+/* Shows timerhub-top(1) the loop's thread. Only for an observable loop, which has a `cell`. */
 void loop_show_thread(struct timerhub_loop *loop) __attribute__((cold));
 
 /* Makes the loop belong to the calling thread. */

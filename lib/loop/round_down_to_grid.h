@@ -18,16 +18,10 @@
 #include "base/bits.h"
 #include "schedule/wheel.h"
 
-/*
- * If rounding makes the time of an entry earlier by less than this, it is not done, because the
- * wheel puts both times into the same bucket anyway.
- */
+/* A deadline is not rounded by less than this, because the wheel would use the same bucket. */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
-/*
- * Returns n for a timeout that is due in `rest_ns`: the loop first looks at the timeout at a
- * multiple of 2^n ns. 2^n is at most rest_ns / 8.
- */
+/* Returns the shift of the grid for a timeout that is due in `rest_ns`. */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
@@ -39,25 +33,19 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 	return (at_ns >> shift) << shift == at_ns;
 }
 
-/*
- * A timeout is scheduled at a multiple of 2^n ns. Returns n for a timeout that is scheduled again;
- * `before` is its present n.
- */
+/* Returns the grid for a timeout that is scheduled again. `before` is its present grid. */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Keep `before`, unless the timeout has become so much longer or shorter that another n
-	 * suits it better (README.md, "The grid").
+	 * Keep `before`, unless the timeout has become much longer or shorter (README.md, "The
+	 * grid").
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/*
- * Returns when the loop next looks at a timeout: at the deadline rounded down to a multiple of
- * 2^shift ns, or exactly at the deadline if that time has passed or is near.
- */
+/* Returns the deadline, rounded down to the grid if that time is ahead and much earlier. */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;
