@@ -6,16 +6,13 @@
 #include "relay/relay.h"
 
 /*
- * Checks a change and fills in its request, which points into `change`. If a put has no id, one is
- * written to `made`. Returns 0, -EINVAL, -EMSGSIZE or -ERANGE.
+ * Makes a request that points into `change` and `made`. Returns -EINVAL, -EMSGSIZE or -ERANGE if
+ * wrong.
  */
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
-/*
- * Returns true if the request was to finish, retry or park (set aside) a task, and `result` means
- * that the caller no longer has the task.
- */
+/* Returns whether the caller no longer has the task after this done, retry or park. */
 bool change_ends_delivery(const struct request *request, int result);
 
 #endif

@@ -17,10 +17,7 @@ enum error_reply_kind {
 };
 
 struct error_reply {
-	/*
-	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the caller gets it
-	 * only if repeating has not helped until the timeout.
-	 */
+	/* The negative errno that the caller gets, for ERROR_REPLY_LATER only after his timeout. */
 	int error;
 	enum error_reply_kind kind;
 };
@@ -28,16 +25,13 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * Notes words that say more than the errno of this thread's last error, such as which right is
- * missing. error_reply_words() returns them, or "" if `error` has none.
+ * Notes words about this thread's last error, which error_reply_words() returns for that error
+ * only.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 
-/*
- * Returns whether a call that has failed with `error` would fail again, so that there is no use in
- * repeating it.
- */
+/* Returns whether it is useless to repeat a call that has failed with `error`. */
 bool error_reply_is_final(int error);
 
 #endif
