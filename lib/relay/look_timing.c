@@ -48,10 +48,7 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/*
- * Returns the local time at which to send a poll (timerhub_look) that Redis should run `ahead_us`
- * microseconds after the last answered poll.
- */
+/* Returns when to send a poll that Redis should run `ahead_us` after the last answered poll. */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -70,8 +67,7 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * During this poll, a message may have asked for a poll at bell_ns. Keep the earlier time,
-	 * because Redis may have run this poll before the task of that message was added.
+	 * Keep an earlier bell_ns, because that message's task may have come after this poll ran.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -83,10 +79,7 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
-	/*
-	 * If all relays get the message, each adds its rank in ms, so that they do not poll at
-	 * once. Usually two get it, and the second waits for the first.
-	 */
+	/* After a message to all relays, each adds its rank in ms, so as not to poll together. */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);
 	if (timing->is_anchored && due_us > timing->ran_us)
