@@ -22,7 +22,7 @@
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 
-/* Returns the number that follows `name` in a reply to INFO, or 0 if the name is not in it. */
+/* Returns the number behind `name` in a reply to INFO, or 0 if it is missing. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const char *found = strstr(text, name);
