@@ -84,7 +84,7 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/* Cuts off what is before the first or last `mark`. Returns false if there is none. */
+/* Cuts the text before the first (or last) `mark` off `part`. Returns false without a mark. */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A change of a task as a request, for the calls that wait (change.c) and those that don't. */
+/*
+ * A change of a task as a request, for the calls that wait (change.c) and those that don't.
+ * change_read() returns 0, -EINVAL, -EMSGSIZE or -ERANGE.
+ */
 #ifndef RELAY_CHANGE_H
 #define RELAY_CHANGE_H
 
 #include "relay/relay.h"
 
-/*
- * Makes a request that points into `change` and `made`. Returns -EINVAL, -EMSGSIZE or -ERANGE if
- * wrong.
- */
+/* Makes a request, which points into `change`, and at `made` if a put has no id. */
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
-/* Returns whether the caller no longer has the task after this done, retry or park. */
+/* Returns whether the caller has lost or ended his task by a done, retry or park. */
 bool change_ends_delivery(const struct request *request, int result);
 
 #endif

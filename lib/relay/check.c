@@ -16,10 +16,7 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
-/*
- * How late the promised poll of the queue may be before the relays count as dead. A working relay
- * is late by 100 ms (the grace) at most.
- */
+/* Relays count as dead if a promised poll is this late. A working relay is within 100 ms. */
 #define OVERDUE_NS UINT64_C(5000000000)
 
 /* Returns the number behind `name` in a reply to INFO, or 0 if it is missing. */
@@ -135,7 +132,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 		else if (reply_is(reply, i, "look_by"))
 			look_by_us = value;
 	}
-	/* Relays that miss a promised poll by so much are dead, though still registered. */
+	/* Relays that are so late for a promised poll are dead, though still registered. */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
 	reply_free(reply);

@@ -25,7 +25,7 @@ void bytes_consume(struct bytes *bytes, size_t count)
 		return;
 	bytes->data += count;
 	bytes->len -= count;
-	/* Moves at most as many bytes as were consumed, so the cost per byte is constant. */
+	/* Move the rest only if it is no longer than what was consumed, which bounds the cost. */
 	if (bytes->len <= (size_t)(bytes->data - bytes->room)) {
 		memmove(bytes->room, bytes->data, bytes->len);
 		bytes->data = bytes->room;

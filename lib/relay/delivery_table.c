@@ -143,7 +143,7 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
 		                                reply_text(reply_at(reply_at(entry, 1), 1))))
 			continue;
 		result = add_delivery(all, entry, shard, arrival);
-		/* The rest comes again when its leases end. */
+		/* The rest of the tasks comes again when their leases end. */
 		if (result < 0)
 			return result;
 		count++;

@@ -61,14 +61,20 @@ struct arrival {
 	uint64_t trust_ns;
 };
 
-/* Adds the deliveries of a reply that are new and ours. Returns their number, or -ENOMEM. */
+/*
+ * Adds a reply's deliveries, except known and foreign ones. Returns how many it has added, or
+ * -ENOMEM.
+ */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 
 /* Takes the first untaken delivery for a caller, who then holds it, or returns NULL. */
 struct delivery *deliveries_take(struct deliveries *all);
 
-/* Takes back a delivery with an unconfirmed lease, and offers it again after until_ns. */
+/*
+ * Takes a delivery back from its caller, because its lease is unconfirmed, and offers it after
+ * until_ns.
+ */
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
@@ -80,7 +86,7 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 /* Removes a server's last untaken delivery, which the caller must free, or returns NULL. */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
-/* Frees a taken delivery. Returns false if it is unknown, or being confirmed. */
+/* Frees a taken delivery. Returns false if it is unknown, or Redis is being asked about it. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
 void deliveries_fini(struct deliveries *all);

@@ -17,17 +17,17 @@ enum error_reply_kind {
 };
 
 struct error_reply {
-	/* The negative errno that the caller gets, for ERROR_REPLY_LATER only after his timeout. */
+	/*
+	 * The negative errno for the caller. He gets it for ERROR_REPLY_LATER only after his
+	 * timeout.
+	 */
 	int error;
 	enum error_reply_kind kind;
 };
 
 struct error_reply error_reply_of(const char *text);
 
-/*
- * Notes words about this thread's last error, which error_reply_words() returns for that error
- * only.
- */
+/* Notes words for this thread's last error, which error_reply_words(error) then returns. */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 

@@ -81,7 +81,7 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/* Returns 0 if the server is in a cluster exactly if its address says so. */
+/* Returns 0 if the server is a cluster node or a single server, as its address says. */
 static int check_mode(const struct reply *reply, bool cluster)
 {
 	const char *mode = field(reply, "mode");
@@ -127,7 +127,7 @@ static bool try_next(struct address *address, const struct wire *wire, int resul
 	if (result != -ECONNREFUSED && result != -EHOSTUNREACH)
 		return false;
 	address->tries++;
-	/* Only after a quick refusal, because a silent address costs a timeout. */
+	/* Try at once only after a quick refusal, because a silent address costs a timeout. */
 	return result == -ECONNREFUSED && wire_has_more(wire);
 }
 

@@ -21,13 +21,16 @@ struct handshake {
 	uint64_t past_us;
 };
 
-/* Lets the caller do other things between the servers asked, because each may cost a timeout. */
+/* Lets the caller do other work between attempts, because each may cost a timeout. */
 struct handshake_pause {
 	bool (*goes_on)(void *arg); /* called after each but the last; false ends the attempt */
 	void *arg;
 };
 
-/* Connects to the server of an address, or to its master. Returns -EROFS without a master. */
+/*
+ * Connects to an address's server, or the master that its nodes name. Returns -EROFS without a
+ * master.
+ */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    const struct handshake_pause *pause, uint64_t timeout_ns);
 
@@ -47,7 +50,7 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Makes the server refuse the holder's changes with lower epochs, until until_us on Redis's clock.
+ * Makes the server refuse changes of `holder` with lower epochs, up to until_us on Redis's clock.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
@@ -55,7 +58,7 @@ int handshake_fence(struct wire *wire, const struct keys *keys, const char *hold
 /* Returns 0 if this connection's user has the right to WAIT, which counts replicas. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
-/* Creates the queue if missing. Returns -EEXIST if it has other servers or another order. */
+/* Creates the queue if missing. Returns -EEXIST if it was created with another list of servers. */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 

@@ -14,7 +14,7 @@
  * The largest failover delay, to which rank times grace is added. timerhub.lua has the same number.
  */
 #define PUT_OFF_US UINT64_C(15000000)
-/* A message on the common channel wakes all relays, so the one of rank r polls r ms later. */
+/* A message on the common channel wakes all relays, so rank r polls r ms later. */
 #define SPREAD_US UINT64_C(1000)
 /* The longest wait for the next poll, in case Redis's clock is changed. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
@@ -67,7 +67,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * Keep an earlier bell_ns, because that message's task may have come after this poll ran.
+	 * Keep an earlier bell_ns, because this poll may have run before the message's task was
+	 * added.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -79,7 +80,7 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
-	/* After a message to all relays, each adds its rank in ms, so as not to poll together. */
+	/* If all relays get a message, each adds its rank in ms, which spreads their polls. */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);
 	if (timing->is_anchored && due_us > timing->ran_us)

@@ -15,26 +15,16 @@
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-/*
- * How much longer than link_step_ns() the thread waits for the next bytes of a reply to a request
- * of its own.
- */
+/* How much longer than link_step_ns() to wait for the reply to a request of the thread itself. */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
-/*
- * After so long without a reply, a firewall may have forgotten the connection, and what is sent on
- * it is lost.
- */
+/* After so long without a reply, a firewall may have forgotten the connection. */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /*
- * How many lost deliveries Redis is asked for at a time. If the reply is lost too, RECOVER_LESS
- * divides the number, because the network may not carry so large a reply.
+ * How many lost deliveries to ask for at a time. RECOVER_LESS divides it if the reply is lost too.
  */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
-/*
- * The largest number of puts in one command. 64 puts delay other clients of the server by about
- * 0.25 ms.
- */
+/* The most puts in one command: 64 puts delay other clients of the server by about 0.25 ms. */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
 
@@ -228,7 +218,9 @@ int pipeline_why(const struct pipeline *pipeline)
 {
 	int why = pipeline->later ? pipeline->later : pipeline->why;
 
-	/* After the open, -EEXIST would say that a put's task exists. */
+	/*
+	 * -EEXIST is a wrong list of servers. Later callers would think that a put's task exists.
+	 */
 	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
@@ -465,7 +457,7 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 {
 	if (request->answered)
 		request->answered(request->arg, reply, now_ns);
-	/* A newer library has changed the queue's keys, so close the connection. */
+	/* A newer version of this library has changed the queue's keys, so close the connection. */
 	if (reply_integer_at(reply, 0) == -EOPNOTSUPP)
 		pipeline->later = -EOPNOTSUPP;
 	if (reply_type(reply) == REPLY_ERROR) {

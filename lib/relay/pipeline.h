@@ -76,7 +76,7 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 /* Finishes expired requests. If it returns an error, a reply is overdue: call pipeline_lose(). */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/* Returns whether lost deliveries are still to be listed. Until then, read no new ones. */
+/* Returns whether Redis still has to list lost deliveries. Until then, read no new ones. */
 bool pipeline_recover(const struct pipeline *pipeline);
 
 /* Returns how many commands have no reply yet. Puts that share one count once. */

@@ -30,10 +30,7 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/*
- * How often a close wakes the threads that wait in take, because a thread may begin to wait just
- * after a wake-up.
- */
+/* How often a close wakes waiting threads, because one may begin to wait just after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long threads in timerhub_relay_take() still wait for a server after a stop or close. */
 #define READS_END_NS NS_PER_S
@@ -41,10 +38,7 @@
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
-/*
- * How long a new put waits for the reply to an earlier one, to share a command with others. It is
- * more than a round trip within a machine, and much less than between two.
- */
+/* How long a put waits for an earlier one's reply: more than a round trip within a machine. */
 #define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */
@@ -216,9 +210,7 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/*
- * Frees a relay, even one half open. A forked child leaks what the parent's threads were changing.
- */
+/* Frees a relay, even one half open. A forked child leaks what other threads were changing. */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {

@@ -6,8 +6,8 @@
  * which loses each reply once.
  *
  * Shared replies: several puts that share a command get one reply. It is an error for all of them,
- * or it has 0, Redis's time, and then for each put its result and its due time. `index` counts these
- * puts from 1. It is 0 for a request that has a reply of its own.
+ * or it has 0, Redis's time, and then for each put its result and its due time. `index` counts
+ * these puts from 1. It is 0 for a request that has a reply of its own.
  */
 #include "relay/request.h"
 
@@ -24,14 +24,11 @@
 #define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
-/*
- * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is
- * delayed by this much.
- */
+/* How long Redis may block in a WAIT, which delays the next poll if replicas are missing. */
 #define WAIT_MS 20u
 /*
- * A delivery younger than this and two round trips is handed out without asking Redis about its
- * lease. The time is short, because the lease may have been shortened since the connect.
+ * Deliveries younger than this are not confirmed. It is short, because the lease may have been
+ * shortened.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -432,8 +429,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis found the deadline passed. Convert it anew, because it may have been too
-		 * early.
+		 * Redis refuses the request as late. Convert its deadline anew, which may have been
+		 * too early.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -3,9 +3,9 @@
  * Encodes requests as commands, and reads their replies. A request is that of a waiting caller, on
  * his stack until `finished` is set, or one of the shard's thread. It is in one list at a time.
  *
- * Deadlines: Redis remembers the id of a put only for the queue's setting past_us, and a put that is
- * repeated after that could add its task twice. So deadlines are cut_ns earlier than the callers'
- * timeouts.
+ * Deadlines: Redis remembers the id of a put only for the queue's setting past_us, and a put that
+ * is repeated after that could add its task twice. So deadlines are cut_ns earlier than the
+ * callers' timeouts.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -68,17 +68,14 @@ struct request {
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
 	/* When the request was last sent. Only the shard's thread writes it. */
 	uint64_t sent_ns;
-	/*
-	 * True if the connection was lost after the request was sent, which may have been carried
-	 * out.
-	 */
+	/* True if the server may have carried out the request before the connection was lost. */
 	bool in_doubt;
 	int result;
 	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * If not NULL, called on any thread, perhaps with the relay's lock, instead of waking a
-	 * caller.
+	 * If not NULL, called on any thread, perhaps with the relay's lock held, instead of waking
+	 * a caller.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
@@ -94,12 +91,14 @@ struct requests {
 	struct request *last;
 };
 
-/* Reads that ask a server for a ready task without blocking. Protected by the relay's lock. */
+/*
+ * The state of reads that ask a server for a task without blocking. Protected by the relay's lock.
+ */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
 	bool blocked; /* the takers' connection waits for the next ready task */
 	bool wanted;  /* a taker has asked for a read that is not sent yet */
-	/* When a caller asked for the read that is still unanswered, or 0 if there is none. */
+	/* When a caller asked for a read that has no reply yet; 0 if there is none. */
 	uint64_t asked_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
@@ -112,7 +111,7 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * A number in each change. It grows with a lost connection, so that late changes are
+	 * A number in each change. It grows when a connection is lost, so that late changes are
 	 * refused.
 	 */
 	uint64_t epoch;
@@ -126,7 +125,10 @@ struct client {
 	uint64_t anchor_sent_ns;
 	uint64_t anchor_read_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
-	/* How long a taker has a task. Protected by the relay's lock, because takes read it too. */
+	/*
+	 * How long a taker has a task. Protected by the relay's lock, because timerhub_relay_take()
+	 * reads it too.
+	 */
 	uint64_t lease_ns;
 	struct reads reads; /* written by timerhub_relay_take() too */
 	uint64_t looks;     /* number of calls of timerhub_look that were answered */
@@ -145,10 +147,13 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/* Shortens the deadline of each REQUEST_READ to `by_ns`, so that takes return. */
+/* Shortens the deadline of each REQUEST_READ to `by_ns`, so that timerhub_relay_take() returns. */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
-/* Finishes expired requests with `why`, or with -ETIMEDOUT if in doubt or `why` is 0. */
+/*
+ * Finishes expired requests with the error `why`, or -ETIMEDOUT if the server may have carried them
+ * out.
+ */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /* Returns whether a request changes a task, lease or pause, so Redis must refuse it when late. */

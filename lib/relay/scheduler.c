@@ -16,10 +16,7 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/*
- * After a reconnect a relay waits for this times its rank before it polls, so that not all relays
- * poll at once.
- */
+/* After a reconnect, a relay polls later by this times its rank, which spreads the polls. */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */

@@ -40,7 +40,7 @@ int scheduler_read(struct scheduler *scheduler, uint64_t now_ns);
 
 void scheduler_lose_bells(struct scheduler *scheduler, int why, uint64_t now_ns);
 
-/* Called when the command connection is lost. Closes that for wake-up messages too. */
+/* Called when the command connection is lost. Closes the connection for wake-up messages too. */
 void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns);
 
 /* Reads the reply to a poll of the queue, and sets the time of the next one. */

@@ -114,7 +114,10 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
-/* Counts outdated answers. Returns true if most Sentinels gave one: they were configured anew. */
+/*
+ * Counts an outdated answer. Returns true if most Sentinels gave one, because they were configured
+ * anew.
+ */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
 	unsigned count = address_count_sentinels(watch->address);

@@ -155,7 +155,10 @@ void shard_wait_and_read(struct shard *shard, uint64_t until_ns)
 	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* Handling an earlier connection may have closed this one, so compare. */
+		/*
+		 * Read only from the connection that was polled, which may have been closed
+		 * meanwhile.
+		 */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i]) {
 			int result = links[i].read(shard, now_ns);
 

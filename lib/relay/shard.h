@@ -33,7 +33,10 @@ struct shard {
 	bool serves;             /* copy of shared.serves, which callers change */
 	pthread_t thread;
 	bool has_thread;
-	/* What the open was told: 0, an error or SHARD_UNTRIED. Protected by the relay's lock. */
+	/*
+	 * What timerhub_relay_open() was told: 0, an error or SHARD_UNTRIED. Protected by the
+	 * relay's lock.
+	 */
 	int told;
 };
 
@@ -46,10 +49,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 /* Closes a shard's connections and its sleeper. The shard's thread does not run. */
 void shard_fini(struct shard *shard);
 
-/*
- * In a forked child, only closes descriptors: the parent's thread may have been changing the
- * memory.
- */
+/* In a forked child, closes descriptors but frees no memory, which was perhaps being changed. */
 void shard_leave(struct shard *shard);
 
 /* Closes the connections for commands and wake-up messages, and sets when to connect again. */

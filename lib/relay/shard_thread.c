@@ -33,7 +33,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		shard_lose_takers(shard, -EROFS, now_ns);
 }
 
-/* Limits how long takes wait for this server: 1 s more after a stop or close. */
+/* Lets timerhub_relay_take() wait for this server for 1 s more after a stop or close. */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -43,7 +43,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 	shard->client.reads.away = pipeline_why(&shard->pipeline);
 	shard->serves = shared->serves;
 	by_ns = shared->reads_end_ns;
-	/* This server is away and others may have tasks, so takes do not wait. */
+	/* Do not wait: this server is away, and others may have tasks. */
 	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
 		by_ns = now_ns;
 	requests_end_reads(&shard->mailbox.queued, by_ns);
@@ -72,7 +72,9 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Offers again the deliveries whose lease was not confirmed, unless a touch is still unanswered. */
+/*
+ * Offers again the deliveries whose lease was not confirmed, unless the server still owes a reply.
+ */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
@@ -106,7 +108,9 @@ struct attempt {
 	uint64_t begin_ns;
 };
 
-/* Does what may not wait during an attempt to connect. Returns false if the thread must end. */
+/*
+ * Does what cannot wait while connecting: ends expired calls. Returns false if the thread must end.
+ */
 static bool attempt_goes_on(void *arg)
 {
 	const struct attempt *attempt = arg;
@@ -132,7 +136,7 @@ static uint64_t pass(struct shard *shard)
 
 	tell_open(shard);
 	if (!open) {
-		/* A later version has changed the keys, so tasks taken now could not be ended. */
+		/* A newer version has changed the keys, so a task taken now could not be ended. */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			shard_lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);

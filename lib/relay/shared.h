@@ -44,7 +44,7 @@ struct shared {
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
-	/* timerhub_relay_open() waits on it until a connection was made or has failed. */
+	/* timerhub_relay_open() waits here until a connection was made or has failed. */
 	struct eventcount tries;
 	uint64_t hold_ns;       /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;       /* number of waiting takers */
@@ -55,7 +55,10 @@ struct shared {
 	/* True if one task may be read ahead for an event loop, whose last take found none. */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
-	/* Until when takes may wait for a server; UINT64_MAX before a stop or close. */
+	/*
+	 * Until when timerhub_relay_take() may wait for a server; UINT64_MAX before a stop or
+	 * close.
+	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
 	bool ending;  /* no call is left, and the threads end */

@@ -41,7 +41,9 @@ _Static_assert(offsetof(struct submitted, request) == 0,
  */
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
-/* Adds a finished change to the completions. Any thread may call it, even with the relay's lock. */
+/*
+ * Adds a finished change to the completions. Any thread may call it, perhaps with the relay's lock.
+ */
 void submissions_complete(struct request *request);
 
 /* Takes the oldest completion, which the caller frees, or returns NULL if there is none. */
@@ -52,7 +54,9 @@ struct submitted *submissions_take(struct submissions *all);
  */
 int submissions_fd(struct submissions *all);
 
-/* Frees all changes and closes the descriptor. In a forked child (is_copy) it only closes. */
+/*
+ * Frees all changes and closes the descriptor. A forked child (is_copy) only closes the descriptor.
+ */
 void submissions_fini(struct submissions *all, bool is_copy);
 
 #endif

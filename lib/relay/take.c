@@ -17,15 +17,9 @@
 
 /* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
-/*
- * A take of an event loop waits for a server for two round trips and this time, so that a server
- * that hangs does not stop the loop.
- */
+/* An event loop waits for a server for two round trips and this time, so never for long. */
 #define ANSWER_NS UINT64_C(100000000)
-/*
- * How often to ask whether a lease still holds, if the answer takes half of a lease to come. After
- * that the task is handed out all the same.
- */
+/* How often to confirm a lease, if each answer takes half of a lease to come. */
 #define CONFIRM_MAX 4u
 
 /* Renews a delivery's lease, and waits for the reply until the call's timeout. */
@@ -75,7 +69,7 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 	return result;
 }
 
-/* Renews a lease that may be over. Frees the delivery and returns -ESTALE if it is lost. */
+/* Renews a lease that may be over. If the task is lost, frees it and returns -ESTALE. */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {
 	invariant(one->shard < relay->shared.shard_count);
@@ -165,7 +159,7 @@ static int ask_servers(struct timerhub_relay *relay)
 	return failure;
 }
 
-/* Returns until when to wait for the asked servers: after now_ns only if any is asked. */
+/* Returns until when to wait for the asked servers, or a past time if there are none. */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
 	uint64_t by_ns = 0;
@@ -214,7 +208,7 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 		result = 0;
 	/* After a success read no task ahead, because it would wait behind the one handed out. */
 	relay->shared.armed = result != 1;
-	/* A program may take one task per readiness, so stay readable until a take finds none. */
+	/* Clear it only after an empty take, because a program may take one task per wake-up. */
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
 	if (result != 1)

@@ -23,7 +23,7 @@ void takers_init(struct takers_connection *takers, struct client *client, uint64
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns);
 
-/* Reads tasks. After an error, close this connection; after -EROFS, all to this server. */
+/* Reads tasks. Close this connection after an error, and all of the server's after -EROFS. */
 int takers_read(struct takers_connection *takers, uint64_t now_ns);
 
 /* Closes the connection. Returns true if tasks may be lost with a read in flight. */

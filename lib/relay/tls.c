@@ -137,7 +137,7 @@ int tls_open(struct tls **ret_tls, const struct address *address)
 
 	if (!tls)
 		return -ENOMEM;
-	/* OpenSSL must not free its data at exit, because an open relay still uses them. */
+	/* OpenSSL must not free its data at exit, because an open relay still uses the data. */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	ERR_clear_error();
 	result = prepare(tls, address);

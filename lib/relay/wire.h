@@ -45,7 +45,7 @@ int wire_flush(struct wire *wire);
 /* Reads all that has arrived. Returns 0, -EPROTO, or an error of wire_flush(). */
 int wire_fill(struct wire *wire);
 
-/* Stores a reply, which the caller frees. Returns 1, 0 without one, -EPROTO or -ENOMEM. */
+/* Stores the next reply, which the caller frees. Returns 1, 0 without one, -EPROTO or -ENOMEM. */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
