@@ -8,7 +8,7 @@
 
 #include "relay/relay.h"
 
-/* Makes a request, which points into `change`, and at `made` if a put has no id. */
+/* Makes a request that points into `change`. Writes an id to `made` if a put has none. */
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 

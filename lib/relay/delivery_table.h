@@ -61,10 +61,7 @@ struct arrival {
 	uint64_t trust_ns;
 };
 
-/*
- * Adds a reply's deliveries, except known and foreign ones. Returns how many it has added, or
- * -ENOMEM.
- */
+/* Adds a reply's deliveries that are new and from timerhub. Returns how many, or -ENOMEM. */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 

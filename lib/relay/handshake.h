@@ -28,8 +28,8 @@ struct handshake_pause {
 };
 
 /*
- * Connects to an address's server, or the master that its nodes name. Returns -EROFS without a
- * master.
+ * Connects to an address's server, or to the master that Sentinels or nodes name, else returns
+ * -EROFS.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    const struct handshake_pause *pause, uint64_t timeout_ns);

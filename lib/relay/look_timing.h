@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Added to the time of a poll, because a poll that is too early must be repeated. */
+/* How much later a poll is sent, because a poll that is too early must be repeated. */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
 #define LOOK_TIMING_NEVER UINT64_MAX

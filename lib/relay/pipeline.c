@@ -19,9 +19,7 @@
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /* After so long without a reply, a firewall may have forgotten the connection. */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
-/*
- * How many lost deliveries to ask for at a time. RECOVER_LESS divides it if the reply is lost too.
- */
+/* How many lost deliveries to ask for at a time. After a lost reply, RECOVER_LESS divides it. */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
 /* The most puts in one command: 64 puts delay other clients of the server by about 0.25 ms. */

@@ -38,7 +38,7 @@
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
-/* How long a put waits for an earlier one's reply: more than a round trip within a machine. */
+/* How long a put waits to share a command: more than a round trip within a machine. */
 #define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */

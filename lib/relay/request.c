@@ -27,7 +27,7 @@
 /* How long Redis may block in a WAIT, which delays the next poll if replicas are missing. */
 #define WAIT_MS 20u
 /*
- * Deliveries younger than this are not confirmed. It is short, because the lease may have been
+ * Redis is not asked about the lease of younger deliveries. Short, because leases may have been
  * shortened.
  */
 #define TRUST_NS UINT64_C(100000000)

@@ -12,7 +12,7 @@
 #include "relay/sentinel_watch.h"
 #include "relay/takers_connection.h"
 
-/* Asks whether a lease still holds. The reply may come after the take has returned. */
+/* Asks whether a lease still holds. The reply may come after timerhub_relay_take() has returned. */
 struct brief_touch {
 	struct request request; /* `finished` is 1 if no reply is awaited */
 	bool is_awaited;        /* a take waits for the reply, or reads it */

@@ -17,9 +17,9 @@
 
 /* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
-/* An event loop waits for a server for two round trips and this time, so never for long. */
+/* How much longer than two round trips an event loop waits for a server that may hang. */
 #define ANSWER_NS UINT64_C(100000000)
-/* How often to confirm a lease, if each answer takes half of a lease to come. */
+/* How often to confirm a lease before the task is handed out all the same. */
 #define CONFIRM_MAX 4u
 
 /* Renews a delivery's lease, and waits for the reply until the call's timeout. */
@@ -208,7 +208,10 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 		result = 0;
 	/* After a success read no task ahead, because it would wait behind the one handed out. */
 	relay->shared.armed = result != 1;
-	/* Clear it only after an empty take, because a program may take one task per wake-up. */
+	/*
+	 * Clear the descriptor only after an empty take, because programs may take one task per
+	 * wake-up.
+	 */
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
