@@ -117,6 +117,7 @@ static bool attempt_goes_on(void *arg)
 	struct shard *shard = attempt->shard;
 	uint64_t now_ns = sleeper_now_ns();
 
+	/* An open gives up after its own timeout. */
 	if (shard->pipeline.why == 0 && now_ns - attempt->begin_ns >= shard->shared->timeout_ns) {
 		shard->pipeline.why = -EHOSTUNREACH;
 		tell_open(shard);

@@ -8,6 +8,9 @@
  * Number of the socket: with a number from 0 to 2 it could take the place of a closed stderr. A
  * program's write to that would hit a socket that is not connected yet, and SIGPIPE would kill the
  * program.
+ *
+ * Servers without TLS: they take a TLS handshake for the beginning of a command, and wait for its
+ * end. So an unanswered handshake suggests such a server.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"

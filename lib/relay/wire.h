@@ -3,6 +3,9 @@
  * A wire is a nonblocking socket to a Redis server, which sends commands and reads parsed replies;
  * a link (link.h) says when to reconnect. Only wire_open() can block, to resolve a name, and
  * wire_call(). One thread at a time uses it.
+ *
+ * Errors: wire_open() and wire_flush() also return errors of the kernel. wire_call() returns those
+ * of wire_flush() and wire_next() too.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -42,7 +45,10 @@ struct bytes *wire_output(struct wire *wire);
  */
 int wire_flush(struct wire *wire);
 
-/* Reads all that has arrived. Returns 0, -EPROTO, or an error of wire_flush(). */
+/*
+ * Reads all that has arrived. Returns 0, -EPROTO if Redis never sends that, or wire_flush()'s
+ * errors.
+ */
 int wire_fill(struct wire *wire);
 
 /* Stores the next reply, which the caller frees. Returns 1, 0 without one, -EPROTO or -ENOMEM. */
