@@ -40,10 +40,7 @@ static int hex_digit(char digit)
 	return value > 15 ? value - 6 : value;
 }
 
-/*
- * Copies a part of an address as a string. If `escaped` is true, each %XX becomes the byte whose
- * number is XX in hexadecimal.
- */
+/* Copies a part of an address as a string. If `escaped`, decodes each %XX. */
 static int copy(char *to, const struct part *part, bool escaped)
 {
 	size_t used = 0;
@@ -87,10 +84,7 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/*
- * Splits `part` at the first character `mark` in it, or at the last one if `last` is true. The mark
- * itself is in neither half. Returns false if there is no mark.
- */
+/* Cuts the text before the first (or last) `mark` off `part`. Returns false without a mark. */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;
@@ -261,6 +255,7 @@ void address_redirect(struct address *address, const char *text, const struct ad
 	if (!split(&word, &part, ' ', false) || !split(&word, &part, ' ', false) ||
 	    !split(&host, &part, ':', true) || part.len == 0 || part.len >= ADDRESS_PORT_BYTES)
 		return;
+	/* An error without a host means the node that sent it. */
 	if (host.len == 0)
 		host = (struct part){ .at = from->host, .len = strlen(from->host) };
 	if (copy(address->next_host, &host, false) < 0)
@@ -355,9 +350,7 @@ static int read_tls_option(struct address_tls *tls, struct part part)
 	return 0;
 }
 
-/*
- * Reads the TLS options of an address, which follow a question mark, and removes them from `part`.
- */
+/* Reads the TLS options behind the question mark, and removes them from `part`. */
 static int read_tls(struct address_tls *tls, struct part *part)
 {
 	struct part rest = *part, head, one;

@@ -5,10 +5,7 @@
 
 #include <timerhub_relay.h>
 
-/*
- * Returns the text of the fault that is number `index` among those set in `faults`, or NULL if
- * there are not so many.
- */
+/* Returns the text of fault number `index` among those in `faults`, or NULL. */
 const char *check_fault_text(uint64_t faults, unsigned index);
 
 #endif

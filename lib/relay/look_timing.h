@@ -10,6 +10,9 @@
  * Redis's. A look that must run at a time T of Redis is sent as long after the anchor's sending as
  * T is after its run, so that equal times on the network cancel out. The functions are pure, and
  * none can fail.
+ *
+ * A bell that goes to all relays gives no rank. Redis sends such a bell if no relay listens on its
+ * own channel, or if a look is overdue.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -17,10 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * This much is added to the time of a poll, because a poll that is too early moves nothing and must
- * be repeated.
- */
+/* How much later a poll is sent, because a poll that is too early must be repeated. */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
 #define LOOK_TIMING_NEVER UINT64_MAX
@@ -34,14 +34,11 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest poll that messages since the last poll have asked for, by the local clock;
-	 * LOOK_TIMING_NEVER if no message has come.
+	 * The earliest poll that wake-up messages since the last poll ask for, or
+	 * LOOK_TIMING_NEVER.
 	 */
 	uint64_t bell_ns;
-	/*
-	 * The rank of this process among all that serve the queue: the one of rank 0 polls first.
-	 * Redis tells a process its rank in each reply to a poll and in each wake-up message.
-	 */
+	/* This process's rank among the relays, as Redis last told it. Rank 0 polls first. */
 	uint64_t rank;
 };
 
@@ -53,16 +50,10 @@ struct look_timing_answer {
 	bool more; /* more tasks are due, so look again at once */
 };
 
-/*
- * A wake-up message asks for an earlier poll, for example because a task was put. Its text is "DUE"
- * or "DUE RANK".
- */
+/* A wake-up message asks for an earlier poll. Its text is "DUE" or "DUE RANK". */
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
-	/*
-	 * True if the message went to all relays, and so gives no rank. Redis does that if no relay
-	 * listens to its own channel, or if a poll is overdue.
-	 */
+	/* True if the message went to all relays, and so gives no rank. */
 	bool is_common;
 	uint64_t rank; /* rank of the relay that the message wakes */
 };
@@ -80,15 +71,10 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 /* Sets the time of the next poll, after a poll or its connection has failed. */
 void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 
-/*
- * Reads the text of a bell (a wake-up message). Returns false if it does not have the right form.
- */
+/* Reads the text of a wake-up message. Returns false if its form is wrong. */
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
-/*
- * Returns by how much a process of this rank polls later than the one of rank 0: grace_us for rank
- * 1, twice as much for each further rank, up to about 15 s.
- */
+/* Returns how long after rank 0 a rank polls: grace_us at rank 1, doubled at each further rank. */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

@@ -26,8 +26,7 @@ struct pipeline {
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * The negative errno with which the server refuses requests for now, for example while it
-	 * loads its data, or 0. While it is set, nothing is sent.
+	 * The errno with which the server refuses requests for now, or 0. If set, nothing is sent.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -36,16 +35,10 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
-	/*
-	 * True if deliveries may have been lost with a connection. Redis is asked for them, by
-	 * XREADGROUP with an id, before new ones are read.
-	 */
+	/* True if deliveries may be lost with a connection, so Redis is asked for them first. */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
-	/*
-	 * Requests that the shard's thread makes for itself, so that no caller waits for them. Each
-	 * of the four is in flight at most once.
-	 */
+	/* Requests of the shard's thread itself. Each of the four is in flight at most once. */
 	struct request wait;
 	struct request time;
 	struct request recover;
@@ -57,28 +50,16 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 
 struct handshake_pause;
 
-/*
- * Connects if there is no connection and it is time for the next attempt. Returns whether there is
- * a connection. handshake.h says what `pause` is.
- */
+/* Connects if it is time for an attempt. Returns whether there is a connection. */
 bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *pause, uint64_t now_ns);
 
-/*
- * Closes the connection because of the error `why`. Its requests go back into the mailbox, to be
- * sent again on the next connection.
- */
+/* Closes the connection because of `why`. Its requests go back to the mailbox, to be sent again. */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
-/*
- * Returns whether commands can be sent now: there is a connection, and its server has not asked for
- * a pause.
- */
+/* Returns whether there is a connection whose server does not refuse requests for now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
-/*
- * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
- * during the open, but -EROFS later, because then -EEXIST would say that a put's task exists.
- */
+/* Returns the error that keeps requests from being sent, or 0. */
 int pipeline_why(const struct pipeline *pipeline);
 
 /* Sends the requests that are queued in the mailbox. Returns when to call it again. */
@@ -92,21 +73,13 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
  */
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
-/*
- * Finishes requests whose timeout has ended. Returns an error if a reply is overdue, and then the
- * caller must call pipeline_lose(). *ret_next_ns gets the time of the next call.
- */
+/* Finishes expired requests. If it returns an error, a reply is overdue: call pipeline_lose(). */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/*
- * Returns whether a list of the deliveries that were lost with a connection is still to come from
- * Redis. While it is, read no new deliveries, because the same entry could arrive twice.
- */
+/* Returns whether Redis still has to list lost deliveries. Until then, read no new ones. */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/*
- * Returns how many commands have no reply yet. A command that several puts share is counted once.
- */
+/* Returns how many commands have no reply yet. Puts that share one count once. */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

@@ -4,6 +4,10 @@
  * the thread of a shard, which has the connections to one server. It holds the relay's lock when a
  * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by wire_test.py,
  * which loses each reply once.
+ *
+ * Shared replies: several puts that share a command get one reply. It is an error for all of them,
+ * or it has 0, Redis's time, and then for each put its result and its due time. `index` counts
+ * these puts from 1. It is 0 for a request that has a reply of its own.
  */
 #include "relay/request.h"
 
@@ -20,14 +24,11 @@
 #define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
-/*
- * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is
- * delayed by this much.
- */
+/* How long Redis may block in a WAIT, which delays the next poll if replicas are missing. */
 #define WAIT_MS 20u
 /*
- * A delivery younger than this and two round trips is handed out without asking Redis about its
- * lease. The time is short, because the lease may have been shortened since the connect.
+ * Redis is not asked about the lease of younger deliveries. Short, because leases may have been
+ * shortened.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -82,9 +83,7 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now, if `why` keeps it from being sent. If that is -EEXIST (a
- * wrong list of servers), do not wait for its timeout, unless the server may have carried the
- * request out.
+ * Returns whether to finish a request now. Waiting does not mend a wrong list of servers (-EEXIST).
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -121,10 +120,7 @@ enum effect {
 struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
-	/*
-	 * The first arguments of the Redis function. Each letter stands for a member of struct
-	 * request: i is id, w when, f flags, e delivery, r reason and c count.
-	 */
+	/* Letters for the first arguments: i id, w when, f flags, e delivery, r reason, c count. */
 	const char *words;
 	enum effect effect;
 	size_t counter; /* offset in struct timerhub_relay_stats; 0: it is not counted */
@@ -189,10 +185,7 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, recovers ? request->delivery : ">");
 }
 
-/*
- * Encodes a poll of the queue (timerhub_look). It carries this relay's counters, which other
- * processes can read by timerhub_stat.
- */
+/* Encodes a poll, with this relay's counters, which other processes read by timerhub_stat. */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
@@ -276,8 +269,7 @@ static void encode_word(const struct request *request, char word, struct bytes *
 }
 
 /*
- * Encodes a request as a call of its Redis function. A change also carries its deadline, the
- * client's name and its epoch, so that Redis can refuse it if it is late.
+ * Encodes a call of the request's Redis function. A change carries its deadline, holder and epoch.
  */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
@@ -386,10 +378,7 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
-/*
- * Adds the tasks in a reply to the prefetched ones. Returns 1 if any are prefetched now, else 0, or
- * -ENOMEM.
- */
+/* Adds a reply's tasks to the prefetched ones. Returns 1 if there are any now, 0 or -ENOMEM. */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -415,10 +404,7 @@ static void set_anchor(struct client *client, const struct request *request,
 	client_anchor(client, (uint64_t)reply_integer_at(reply, now_at), request->sent_ns, now_ns);
 }
 
-/*
- * Returns the code at index `at` of a reply, which is 0 or a negative errno, or -EPROTO if there is
- * none.
- */
+/* Returns the code at index `at`, which is 0 or a negative errno; -EPROTO without one. */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -432,10 +418,7 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/*
-	 * Several puts that share a command get one reply. It is an error for all of them, or it
-	 * has 0, Redis's time, and then for each put its result and its due time.
-	 */
+	/* A shared reply has two elements for each put (see the head of this file). */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
 
@@ -446,9 +429,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request as late. Convert its deadline anew with the time in
-		 * this reply, because the last conversion may have made it too early. If the
-		 * deadline has not passed after all, send the request again.
+		 * Redis refuses the request as late. Convert its deadline anew, which may have been
+		 * too early.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -16,10 +16,7 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/*
- * After a reconnect a relay waits for this times its rank before it polls, so that not all relays
- * poll at once.
- */
+/* After a reconnect, a relay polls later by this times its rank, which spreads the polls. */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */
@@ -85,8 +82,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	int result;
 
 	/*
-	 * Do not send ASKING, by which a cluster node accepts keys that are being moved to it. A
-	 * subscription has no keys, and its several replies would confuse wire_next().
+	 * Send no ASKING: a subscription has no keys, and its several replies would confuse
+	 * wire_next().
 	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
@@ -106,10 +103,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	return true;
 }
 
-/*
- * Returns whether the relay may poll now: its subscription to wake-up messages is confirmed, so
- * that it misses none after the poll, or there is no connection for them.
- */
+/* Returns true once subscriptions to wake-up messages are confirmed, or cannot be had. */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
@@ -177,10 +171,7 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 	if (scheduler->looking)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
-	/*
-	 * The server may be a replica by now. A replica still passes on wake-up messages, but a put
-	 * on the new master would not see this subscriber.
-	 */
+	/* The server may be a replica now. Puts on the new master do not see its subscribers. */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
 }
@@ -194,10 +185,7 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 	look_timing_put_off(&scheduler->timing, now_ns + scheduler->look_pause_ns);
 }
 
-/*
- * Updates the relay's statistics with the counts in a poll's reply. Called with the relay's lock
- * held.
- */
+/* Adds a poll's counts to the relay's statistics. Called with the relay's lock held. */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
 {
 	struct timerhub_relay_stats *stats = &scheduler->client->shared->stats;
@@ -215,10 +203,7 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 	}
 }
 
-/*
- * Returns the negative errno by which a reply refuses a poll: that of an error reply, or the
- * reply's first number, or -EPROTO if it has none.
- */
+/* Returns the errno by which a reply refuses a poll, or -EPROTO if it has none. */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -276,10 +261,7 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 		scheduler->timing.bell_ns = now_ns;
 }
 
-/*
- * Handles one reply on the connection for wake-up messages. Returns false if it is neither such a
- * message nor a reply to SUBSCRIBE or PING.
- */
+/* Handles a wake-up message, or a reply to SUBSCRIBE or PING. Returns false for others. */
 static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
 {
 	struct look_timing_bell bell;
@@ -307,8 +289,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Stores and reports the error by which the server refuses SUBSCRIBE or PING. scheduler_answered()
- * reports it again after each poll, because tasks are late without wake-up messages.
+ * Reports a refused SUBSCRIBE or PING. scheduler_answered() reports it again, because tasks are
+ * late.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

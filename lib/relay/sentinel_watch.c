@@ -38,10 +38,7 @@ static void turn(struct sentinel_watch *watch, uint64_t now_ns)
 
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 {
-	/*
-	 * A connection that is closed after an answer is no failure: the next question opens
-	 * another one.
-	 */
+	/* A close after an answer is no failure, because the next question connects again. */
 	if (watch->answered)
 		watch->link.backoff_ns = 0;
 	else
@@ -118,8 +115,8 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Counts an answer whose epoch (configuration number) is below the highest known. Returns true if
- * most Sentinels have given such answers: then somebody has configured them anew.
+ * Counts an outdated answer. Returns true if most Sentinels gave one, because they were configured
+ * anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
@@ -132,10 +129,7 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 	return watch->outdated > count / 2;
 }
 
-/*
- * Returns 0 if a Sentinel's answer names the server in use, else -EROFS. An answer with an old
- * epoch is ignored, because it is out of date.
- */
+/* Returns 0 if the answer names the server in use or is outdated, else -EROFS. */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {
 	watch->is_half = false;

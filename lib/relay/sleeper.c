@@ -55,8 +55,7 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
 	/*
-	 * Leave a timer that is set to an earlier time, because one needless wake-up costs less
-	 * than a system call for each sleep.
+	 * Keep an earlier timer, because a needless wake-up costs less than setting it each time.
 	 */
 	bool is_set = deadline_fd_ends_by(sleeper->set_ns, until_ns, now_ns);
 
@@ -66,10 +65,7 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 		sleeper->set_ns = until_ns;
 		is_set = true;
 	}
-	/*
-	 * If a sandbox refuses to set the timer, sleep by poll's own timeout, which has only
-	 * milliseconds.
-	 */
+	/* A sandbox may refuse to set the timer. The timeout of poll() has only milliseconds. */
 	if (timeout_ms < 0 && !is_set)
 		timeout_ms = until_ns - now_ns < NS_PER_S
 		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
