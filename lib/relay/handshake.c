@@ -302,7 +302,7 @@ static bool is_same_server(const struct address *a, const struct address *b)
 	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
-/* Connects to the master that a node names, or asks the next. Returns the last error. */
+/* Asks one node after the other where the master is, until a connect to it succeeds. */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, const struct handshake_pause *pause,
                             uint64_t timeout_ns)

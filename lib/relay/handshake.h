@@ -37,7 +37,9 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 /* Asks a Sentinel for the master, by two commands that have a reply each. */
 void handshake_ask_master(struct wire *wire, const struct address *address);
 
-/* Reads a Sentinel's first reply. Returns -EROFS if it does not know the master, or -EPROTO. */
+/*
+ * Reads where the master is from a Sentinel's reply. Returns -EROFS if the Sentinel does not know.
+ */
 int handshake_read_master(const struct reply *reply, struct address *server);
 
 /* Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if unknown. */

@@ -46,7 +46,7 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 /* Finishes expired requests with the error `why`. Returns false if the thread must end. */
 bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
 
-/* Takes the requests to send now, but leaves held puts. Returns when to call again. */
+/* Takes the requests that can be sent now. Returns when to call this again. */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 

@@ -397,7 +397,7 @@ void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uin
 	client->anchor_read_ns = read_ns;
 }
 
-/* Notes that element `now_at` of a reply is Redis's time. */
+/* Stores Redis's time, which is element `now_at` of the reply, with the local time. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at, uint64_t now_ns)
 {
@@ -418,7 +418,7 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/* A shared reply has two elements for each put (see the head of this file). */
+	/* A reply to several puts has two elements for each of them. */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
 
@@ -429,8 +429,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis refuses the request as late. Convert its deadline anew, which may have been
-		 * too early.
+		 * Redis refuses the request as late. Convert its deadline once more, with the time
+		 * in this reply.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -110,10 +110,7 @@ struct client {
 	struct keys keys;
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
-	/*
-	 * A number in each change. It grows when a connection is lost, so that late changes are
-	 * refused.
-	 */
+	/* Sent with each change. Redis refuses changes that carry an older epoch. */
 	uint64_t epoch;
 	/* Until this time on Redis's clock, servers refuse changes with a lower epoch. */
 	uint64_t fence_us;

@@ -288,10 +288,7 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 	return true;
 }
 
-/*
- * Reports a refused SUBSCRIBE or PING. scheduler_answered() reports it again, because tasks are
- * late.
- */
+/* Reports that Redis refuses SUBSCRIBE or PING. Without them tasks are late. */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {
 	scheduler->bells_refused = error_reply_of(text).error;

@@ -49,7 +49,10 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 /* Closes a shard's connections and its sleeper. The shard's thread does not run. */
 void shard_fini(struct shard *shard);
 
-/* In a forked child, closes descriptors but frees no memory, which was perhaps being changed. */
+/*
+ * In a forked child, closes the descriptors. Frees nothing, because the parent may have been
+ * changing it.
+ */
 void shard_leave(struct shard *shard);
 
 /* Closes the connections for commands and wake-up messages, and sets when to connect again. */

@@ -52,7 +52,7 @@ struct shared {
 	bool serves;  /* this relay serves the queue, from the open on or from the first take on */
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
-	/* True if one task may be read ahead for an event loop, whose last take found none. */
+	/* True while the library may read one task in advance. */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*

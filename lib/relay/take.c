@@ -159,7 +159,7 @@ static int ask_servers(struct timerhub_relay *relay)
 	return failure;
 }
 
-/* Returns until when to wait for the asked servers, or a past time if there are none. */
+/* Returns until when to wait for the answers of the servers. */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
 	uint64_t by_ns = 0;
@@ -242,14 +242,14 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 		relay->shared.wait_until_ns = 0;
 }
 
-/* Takes a task, and waits for one. Returns 1, 0 after the timeout, or -ESHUTDOWN. */
+/* Takes a task, or waits until there is one. Returns 0 after the timeout. */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
 	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
-	/* Redis blocks for at least 1 ms, and a shorter wait may end before it is asked. */
+	/* Redis can't wait for less than 1 ms. */
 	if (timeout_ns < NS_PER_MS) {
 		int unused, result = take_briefly(relay, ret_task, &unused);
 
