@@ -43,7 +43,7 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
 	};
 }
 
-/* Returns how many bits of a time are below the 12 bits that choose a bucket on this level. */
+/* Returns how many bits of a time lie below the 12 that choose a bucket here. */
 static unsigned level_shift(unsigned level)
 {
 	return WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
