@@ -29,15 +29,11 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/*
- * Adds a timer at the end of the array, without sorting. The caller must call run_sort() when it
- * has added all timers.
- */
+/* Adds a timer at the end, without sorting. Call run_sort() after the last one. */
 void run_add(struct run *run, struct timer_due due);
 
 /*
- * Sorts the array of timers by time. Compares only the low RUN_TIME_BITS bits, because all timers
- * come from one bucket of the wheel and agree in the others.
+ * Sorts by the low RUN_TIME_BITS bits of the times, because timers of one bucket share the others.
  */
 void run_sort(struct run *run);
 
@@ -60,10 +56,7 @@ static inline uint64_t run_first_ns(const struct run *run)
  */
 uint32_t run_take(struct run *run);
 
-/*
- * Returns the slot of the entry `ahead` places behind the earliest, so that the caller can prefetch
- * its timer. Returns SLOT_NONE if there is none, or if it was removed.
- */
+/* Returns the slot `ahead` places behind the earliest, to prefetch its timer, or SLOT_NONE. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

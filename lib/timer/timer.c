@@ -9,7 +9,18 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
- * Every change has acquire and release order, although some would need less.
+ * A cancel leaves the schedule entry of an armed timer, so that it need not tell the owner. If the
+ * timer has no slack, a CAS of the state alone is enough, and cheaper. The slot keeps the deadline,
+ * at which the owner looks at it and removes the entry, even if timer_move() has just changed this
+ * deadline.
+ *
+ * If the next period is over too when a periodic timer expires, the timer must become OVERDUE at
+ * once. If it were PENDING, a consumer with an older reading of the clock could arm it for that
+ * period, which the owner skips, and would not tell the owner.
+ *
+ * Every change has acquire and release order, although some would need less. timer_look() makes its
+ * CAS even if nothing changes: a thread that changes the timer afterwards sees that the slot has
+ * left the inbox, and so pushes it again (owner/spill_map.c).
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
  *         record, the end of the slot's previous timer, and which thread delivered that.
@@ -35,10 +46,7 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	return pair_with_phase(pair, TIMER_ARMED);
 }
 
-/*
- * Sets STATE_CLAIMED: the owner thread may have scheduled this timer too late. A thread that stores
- * the flag must then push the timer's slot into the owner's inbox.
- */
+/* Sets STATE_CLAIMED. Whoever stores it must then push the slot into the owner's inbox. */
 static struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
@@ -53,19 +61,13 @@ static uint64_t arming_flags(const struct timer_arming *arming)
 	       (arming->slack_ns > 0 ? STATE_SLACK : 0) | (arming->kept ? STATE_KEPT : 0);
 }
 
-/*
- * Tells whether a timer with this deadline can be armed in the free slot without telling the owner.
- * That is so if the schedule still has an early enough entry for the slot's last timer.
- */
+/* Tells whether the schedule entry of a free slot is early enough for this deadline. */
 static bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/*
- * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the last
- * timer of the slot has left no schedule entry, or one that is too late for the new timer.
- */
+/* Returns the pair of a new timer, claimed if the slot has no early enough schedule entry. */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
 {
@@ -85,10 +87,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/*
-	 * Relaxed is enough, because arena_take() lets this thread see what the slot's last user
-	 * did. If the owner changes the slot meanwhile, the CAS below fails.
-	 */
+	/* Relaxed is enough, because arena_take() has acquired what the slot's last user did. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	invariant(state_phase(free.state) == TIMER_FREE); /* a slot has one user */
@@ -102,14 +101,11 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
 	/*
-	 * The probe costs nothing: the handle was computed a few lines above, so it is still in a
-	 * register, except when ret_handle is NULL.
+	 * The probe costs nothing, because the handle is still in a register unless ret_handle is
+	 * NULL.
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
-	/*
-	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
-	 * longer scheduled.
-	 */
+	/* The CAS fails if the owner takes the free slot out of its schedule meanwhile. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
@@ -131,10 +127,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/*
-		 * A later deadline needs no push into the inbox, because the owner reads the timer
-		 * at the old deadline and finds the new one.
-		 */
+		/* A later deadline needs no push, because the owner still looks at the old one. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -146,18 +139,12 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/*
- * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's entry
- * stays in the schedule, so that a cancel need not tell the owner.
- */
+/* Returns the pair that a cancelled timer leaves. The schedule entry of an armed one stays. */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
-	/*
-	 * The owner looks at the slot at this time at the latest. So the caller must tell the owner
-	 * of a new timer only if it is due earlier.
-	 */
+	/* The owner looks at the slot by this time, so a later timer needs no push. */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -181,19 +168,12 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/*
- * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The slot keeps
- * the deadline, at which the owner looks at it and removes its entry, even if timer_move() has just
- * changed it.
- */
+/* Tries first to change the state alone, which is enough for an armed timer without slack. */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/*
-	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
-	 * not.
-	 */
+	/* Relaxed is enough, because the CAS below acquires, or fails if the state is stale. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
@@ -233,8 +213,7 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 /* ---- the owner's decisions ---- */
 
 /*
- * Clears the flag that has made the owner read this timer. If the slot is free by now, the owner
- * also takes it out of the schedule, and a deadline of "never" says so.
+ * Clears STATE_CLAIMED. A free slot is also taken out of the schedule, so its deadline is "never".
  */
 static struct pair pair_looked_at(struct pair pair)
 {
@@ -250,25 +229,18 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes. A thread that changes the timer afterwards acquires
-	 * by it that the slot has left the inbox, and so pushes the slot again (spill_map.c).
+	 * Make the CAS even if nothing changes, because of its release (see the head of this file).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/*
-	 * If STATE_CLAIMED was not set, the slot is already scheduled early enough for its
-	 * deadline. If the timer has expired or is idle, it needs no new entry.
-	 */
+	/* No new entry is needed without STATE_CLAIMED, or if the timer has expired or is idle. */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
-/*
- * Sets the deadline of a free slot to "never", because the owner removes the slot's schedule entry.
- * Returns false if another thread has changed the timer since `pair` was loaded.
- */
+/* Sets a free slot's deadline to "never". Returns false if another thread has changed the slot. */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
@@ -303,9 +275,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
 			/*
-			 * An OVERDUE timer is not scheduled. The thread that delivers its event
-			 * arms it for the next period, and pushes its slot into the inbox for the
-			 * owner.
+			 * An OVERDUE timer has no schedule entry. Its consumer arms the next
+			 * period, and tells the owner.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -313,9 +284,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is over too, make the timer OVERDUE. If it were
-			 * PENDING, a consumer with an older reading of the clock could arm it for
-			 * that period, which the owner skips, and would not tell the owner.
+			 * If the next period is over too, PENDING would be wrong (see the head of
+			 * this file).
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -340,10 +310,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_FREE:
 		return UINT64_MAX;
 	case TIMER_ARMED:
-		/*
-		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
-		 * That is early enough, because whoever arms an earlier timer tells the owner.
-		 */
+		/* Never before `filed_ns`, because threads tell the owner of earlier deadlines. */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
 		return filed_ns; /* a periodic timer's entry is for its next period */
@@ -355,6 +322,7 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer);
 
+	/* No event can come back afterwards, because only the owner makes timers expire. */
 	while (state_undelivered(pair.state)) {
 		if (timer_change(timer, &pair, pair_unscheduled(pair)))
 			return true;
@@ -369,16 +337,10 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/*
-	 * A PENDING timer's next period is in the schedule already, so the owner need not be told.
-	 * An OVERDUE timer has no schedule entry.
-	 */
+	/* A PENDING timer is in the schedule for its next period, but an OVERDUE one is not. */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/*
-	 * The state was loaded before the deadline. If the timer was re-armed in between, the
-	 * deadline is the new one and lies in the future. Then load both again.
-	 */
+	/* A deadline in the future was loaded after a re-arm, so load both again. */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);
