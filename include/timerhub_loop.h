@@ -200,8 +200,8 @@ struct timerhub_loop_stats {
 	/* How many calls were refused because the loop belongs to another thread. */
 	uint64_t refused;
 	/*
-	 * How many callbacks were slow, and how long these took altogether. 0 if the loop is not
-	 * observable.
+	 * How many callbacks were slow, and how long these took. 0 if not observable; a forked
+	 * child begins at 0.
 	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];

@@ -198,7 +198,7 @@ bool files_is_writing(const struct files *files);
 /* Returns the pid of a process that holds one of the WAL's read locks, or 0. */
 int files_reader(const struct files *files);
 
-/* Appends zeros to the WAL, for ends of tasks on a full disk. Called with the write lock held. */
+/* Appends zeros to the WAL, to end tasks on a full disk. Called with the write lock held. */
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
 bool files_have_room(const struct files *files, uint64_t used_bytes);
 uint64_t files_wal_bytes(const struct files *files);
