@@ -30,32 +30,25 @@
 #define NAP_MAX_NS 1000000
 #define TURN_MAX_NS UINT64_C(2500000000)
 /*
- * If the turn was not free for long although nobody writes, its holder may be stopped, or dead with
- * a forked child that has inherited the lock. Then this handle writes without the turn for so long.
+ * A stopped process or a forked child may keep the turn although nobody writes. Then this handle
+ * writes without the turn for so long.
  */
 #define NO_TURN_NS UINT64_C(60000000000)
 #define THREAD_NAME "timerhub-store"
-/*
- * The store's thread checkpoints so much at a time, because SQLite cannot pause within a
- * checkpoint. In between it makes the changes that timerhub_store_submit() has queued.
- */
+/* The keeper checkpoints so much at a time, because SQLite cannot pause within a checkpoint. */
 #define PIECE_BYTES (UINT64_C(2) << 20)
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
 #define RESTART_BYTES (UINT64_C(4) << 20)
 /*
- * After this time without a commit, the rest of the WAL is checkpointed, so that the WAL can begin
- * anew even if the disk becomes full.
+ * After this time without a commit, the keeper checkpoints the rest, so that the WAL can begin anew
+ * on a full disk.
  */
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
 
 /* ---- the queue ---- */
 
-/*
- * Appends a work item to the queue. Returns true if no thread is doing the items of the queue: the
- * caller then has to become this thread, the leader. For an item of timerhub_store_submit(), it has
- * to wake the store's own thread instead, which leads unless another thread comes first.
- */
+/* Queues a work item. Returns true if the caller must lead, or for a submit, wake the keeper. */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
@@ -86,10 +79,7 @@ static struct work *work_take_all(struct timerhub_store *store)
 	return works;
 }
 
-/*
- * Takes a work item whose deadline is over out of the queue. Returns false if it is too late: the
- * leader has it, or its thread is to be the next leader.
- */
+/* Takes an item out of the queue, unless a leader has it or its thread leads next. */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
 	struct work **place = &store->shared.first;
@@ -109,10 +99,7 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	return withdraws;
 }
 
-/*
- * Waits until the work item is done. Returns true if instead the calling thread has become the
- * leader, and must do all items.
- */
+/* Waits until the work item is done, or returns true if the calling thread must lead. */
 static bool work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t deadline_ns = work->deadline_ns;
@@ -135,10 +122,7 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 	}
 }
 
-/*
- * Makes a waiting thread the leader, which does all work items. The store's own thread leads if
- * nobody waits, and is also woken for a checkpoint.
- */
+/* Makes a waiting thread the leader, or wakes the keeper if none waits. */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
@@ -154,6 +138,7 @@ static void lead_hand_on(struct timerhub_store *store)
 		futex_wake(&next->state, 1);
 	}
 	wakes = !next && (store->shared.first || store->keeper.wants_restart);
+	/* enough was written for a checkpoint */
 	if (store->keeper.wal_bytes >= store->keeper.wakes_bytes) {
 		store->keeper.wakes_bytes = UINT64_MAX;
 		wakes = true;
@@ -175,10 +160,7 @@ static void turn_give(struct timerhub_store *store)
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), nap_ns = NAP_MIN_NS;
-	/*
-	 * wait only half of the time for the turn, the lock by which writers queue, because a
-	 * process that was stopped may hold it
-	 */
+	/* Wait only half of the time for the turn, because a stopped process may hold it. */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
 	bool queues = now_ns >= store->no_turn_until_ns;
 	bool waits = queues && files_have_queue(&store->files);
@@ -201,8 +183,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (!waits)
 			continue;
 		/*
-		 * Programs without this library do not queue for the turn, so while they write, try
-		 * again after a while.
+		 * Programs without this library write without the turn, so try again after a while.
 		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
@@ -244,10 +225,7 @@ struct batch {
 	bool is_durable; /* an item in it promises stable storage */
 };
 
-/*
- * Makes the changes of one work item, and stores their result in it. Returns an error only if the
- * whole transaction has failed.
- */
+/* Makes the changes of one item. Returns an error only if the whole transaction has failed. */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
 	int result = changes_make(store, &batch->making, work->now_us, work->changes, work->count);
@@ -261,11 +239,7 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 	return 0;
 }
 
-/*
- * Does the work items of a batch in a transaction, and commits it. Items that take tasks come last,
- * so that they find the new tasks. If `serves` is false they get -ENOSPC, because a take stores
- * leases.
- */
+/* Does all items in one transaction. Takes come last, so that they find the new tasks. */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
 	int result = 0;
@@ -275,7 +249,7 @@ static int batch_transact(struct timerhub_store *store, struct batch *batch, boo
 		if (work->changes)
 			result = batch_change(store, batch, work);
 		else
-			work->result = serves ? 0 : -ENOSPC;
+			work->result = serves ? 0 : -ENOSPC; /* a take stores a lease */
 	if (result == 0 && serves)
 		result = deliver_serve(store, batch->works);
 	result = writer_end(store, result);
@@ -335,9 +309,7 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Gives the result of a transaction to the threads that wait for it: if `changes`, to those with
- * changes (the caller holds synced.lock), else to those that take tasks. Returns the items that
- * remain.
+ * Answers the items with changes, under synced.lock, or the takes. Returns the items that remain.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -375,8 +347,7 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	struct work *changes;
 
 	/*
-	 * A change has made a task due, so wake the thread that waits for due tasks. Relaxed: a
-	 * thread that begins to wait later finds the task by itself.
+	 * Wake the watcher for a due task. Relaxed, because a later watcher finds the task itself.
 	 */
 	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
@@ -394,10 +365,7 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 
 /* ---- the lead ---- */
 
-/*
- * The write lock was not free in time. Puts those items back into the queue whose deadline is not
- * over yet, and leaves the others in the batch, so that they fail.
- */
+/* Puts items back into the queue whose deadline is not over. The others stay, and fail. */
 static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 {
 	struct work *late = NULL, **last_late = &late, **place = &batch->works, *work;
@@ -424,10 +392,7 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 	batch->works = late;
 }
 
-/*
- * Takes all queued items into the batch, also those that come while this waits for the write lock.
- * Returns 1 if it has begun a transaction, or 0 if the batch has no changes and no task is due.
- */
+/* Fills the batch. Returns 1 if it has begun a transaction, or 0 if none is needed. */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
@@ -451,7 +416,7 @@ static int batch_begin(struct timerhub_store *store, struct batch *batch)
 		return result;
 	result = writer_begin(store, deadline_ns);
 	if (result == 0)
-		*last = work_take_all(store);
+		*last = work_take_all(store); /* what came during the wait */
 	else if (result == -EAGAIN)
 		batch_give_back(store, batch);
 	return result < 0 ? result : 1;
@@ -467,11 +432,7 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 	return result;
 }
 
-/*
- * If no reader needs the WAL any more, makes the next writer overwrite it from its beginning. Also
- * makes room at its end, for which it waits at most waits_ns for another writer. Only the leader
- * may call this.
- */
+/* Lets the next writer begin the WAL anew, and makes room. Called by the leader only. */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
 	int result =
@@ -483,10 +444,7 @@ static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 	if (result != SQLITE_OK)
 		used = store->keeper.wal_bytes;
 	lock_give(&store->shared.lock);
-	/*
-	 * The WAL should have zeros at its end, which reserve disk space. Append them if another
-	 * program has truncated the WAL, or if a reader makes it grow.
-	 */
+	/* Another program may have truncated the WAL, or a reader made it grow into its room. */
 	if (!files_have_room(&store->files, used) &&
 	    writer_begin(store, clock_monotonic_ns() + waits_ns) == 0) {
 		files_make_room(&store->files, store->frame_bytes, used);
@@ -510,10 +468,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/*
-		 * The disk is full. The readers that kept the WAL long may be gone, so try to begin
-		 * it anew. Then make the changes again, without puts and takes, which need room.
-		 */
+		/* The disk is full, so begin the WAL anew, and try again without puts and takes. */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);
 			batch.making.is_low = 1;
@@ -532,9 +487,8 @@ int writer_do(struct timerhub_store *store, struct work *work)
 
 	for (; leads || work_await(store, work); leads = false) {
 		/*
-		 * Relaxed, because only the leader writes the state of a queued item. The calling
-		 * thread is the leader until writer_lead() makes another thread the leader, under a
-		 * lock.
+		 * Relaxed, because only the leader writes the state of a queued item, and this
+		 * thread leads.
 		 */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
@@ -565,11 +519,7 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/*
- * Copies the WAL, of which `seen` bytes are in use, into the database, while others go on writing.
- * If the WAL should begin anew or needs more room at its end, leaves that to the next leader (see
- * struct work).
- */
+/* Copies the WAL into the database while others write. `seen` was its length at the last commit. */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
 	int log = -1, copied = -1, result;
@@ -581,18 +531,19 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * `log` is the number of frames (pages) in the WAL, or -1 if another process is
-	 * checkpointing or the disk is full. Then wait until more is written.
+	 * `log` counts frames of the WAL. -1: another process checkpoints, or the disk is full, so
+	 * wait.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
+	/* only a leader may begin the WAL anew or make room, so ask for one */
 	restarts = !files_have_room(&store->files, bytes) ||
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
 	/*
-	 * Other processes write too, so the checkpoint knows better than this store how long the
-	 * WAL is, unless this store has committed meanwhile.
+	 * Other processes write too, so believe the checkpoint, unless this store has committed
+	 * meanwhile.
 	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
@@ -603,10 +554,7 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	lock_give(&store->shared.lock);
 }
 
-/*
- * The store's own thread. It copies the WAL into the database when much has been written, or nobody
- * writes for a while.
- */
+/* The keeper leads if nobody waits, and checkpoints when much was written or nobody writes. */
 void *keeper_main(void *argument)
 {
 	struct timerhub_store *store = argument;
