@@ -12,10 +12,7 @@
 /* The counts are taken anew after this time at the earliest. */
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
-/*
- * Timers are counted by ranges of time until they are due. Range 0 begins now, each other one at
- * the end of the one before. Returns the end of a range, in ns from now.
- */
+/* Returns where a range of times until expiry ends, in ns from now. Range 0 begins now. */
 static inline uint64_t ahead_within_ns(unsigned range)
 {
 	static const uint64_t ends_ns[AHEAD_RANGES] = {
@@ -33,10 +30,7 @@ static inline uint64_t ahead_within_ns(unsigned range)
 	return ends_ns[range];
 }
 
-/*
- * Returns the index of the range that `at_ns`, the time of a timer, falls into. A timer that is
- * overdue falls into range 0.
- */
+/* Returns the range of a timer that is due at `at_ns`. Overdue timers are in range 0. */
 static inline unsigned ahead_range(uint64_t now_ns, uint64_t at_ns)
 {
 	uint64_t left_ns = at_ns > now_ns ? at_ns - now_ns : 0;

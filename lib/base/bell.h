@@ -11,11 +11,7 @@
 
 #include "base/atomic.h"
 
-/*
- * The buffers with which a bell is written and read. They lie in a page that is zero in a forked
- * child (fork_check.h). If a signal handler forks in the middle of a call, the rest of the call in
- * the child therefore moves no byte of the parent's eventfd.
- */
+/* The buffers for the eventfd, in a page that is zero in a forked child (fork_check.h). */
 struct bell_words {
 	struct iovec ring, clear;
 	uint64_t one, count;
@@ -23,35 +19,25 @@ struct bell_words {
 
 void bell_words_init(struct bell_words *words);
 
-/*
- * Opens a bell: an eventfd that does not block. Fails also if a seccomp filter refuses writes to
- * it, because later nobody would notice that.
- */
+/* Opens an eventfd that does not block. Fails also if a seccomp filter refuses writes to it. */
 int bell_open(void);
 
 void bell_close(int fd);
 
-/*
- * Makes the bell readable, and gives those who poll it a new edge. Any thread can call it, and so
- * can a signal handler.
- */
+/* Makes the bell readable, with a new edge for those who poll it. Signal handlers may call it. */
 void bell_ring(int fd);
 
 /* Reads the eventfd, so that it is not readable until the next bell_ring(). */
 void bell_clear(int fd);
 
 /*
- * Write to the eventfd, and read it. The bytes go through the buffers in `words`, which the kernel
- * zeroes in a forked child. So if a signal handler forks during a call, the call transfers nothing
- * in the child.
+ * Write and read the eventfd by these buffers, which are zeroed in a forked child and then move
+ * nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 
-/*
- * Counts the writes to an eventfd. If there was none since the eventfd was last read,
- * bell_clear_counted() does not read it again, which saves a system call.
- */
+/* Counts the writes to an eventfd, so that bell_clear_counted() reads it only after a new one. */
 struct bell_counts {
 	atomic_u64
 		writes; /* in the low 16 bits those in progress, above them those that have ended */

@@ -20,20 +20,14 @@
 /* Asks the kernel on which CPU the calling thread runs. Returns 0 if there is no answer. */
 unsigned cpu_ask(void);
 
-/*
- * Returns the CPU on which the calling thread runs, as a hint. It can be called in a signal
- * handler.
- */
+/* Returns the CPU of the calling thread, as a hint. Signal handlers may call it. */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	/*
-	 * The kernel writes cpu_id. It is negative if this thread has no area for restartable
-	 * sequences.
-	 */
+	/* The kernel writes cpu_id, a negative number if the thread has no such area. */
 	int cpu = (int)rseq->cpu_id;
 
 	if (cpu >= 0)
@@ -42,15 +36,12 @@ static inline unsigned cpu_current(void)
 	return cpu_ask();
 }
 
-/*
- * The storage class of a function that only prefetches memory. It must be inlined, because gcc sees
- * no effect in such a function and removes calls that are not inlined.
- */
+/* For functions that only prefetch, which gcc would remove if they were not inlined. */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts to divide `count` things so that CPUs rarely share a part. It is a
- * power of two, about the number of CPUs, and 1 if the parts would have fewer than `least` things.
+ * Returns into how many parts to divide things among CPUs, a power of two, with `least` things
+ * each.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

@@ -15,10 +15,7 @@
 /* A size above this is garbage, because no struct of a later version will be so large. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/*
- * Returns 0 if all bytes of a caller's struct beyond those that this version knows are 0, or -E2BIG
- * if not, because the caller wants something that this version can't do.
- */
+/* Returns 0, or -E2BIG if the caller's struct asks for options that this version does not know. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -32,10 +29,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's option struct to `ours`, which keeps its defaults if `theirs` is NULL. An
- * earlier version's struct has `least_bytes`.
- * - -EINVAL: the struct is smaller than ours, and not of that size.
- * - -E2BIG: the struct has options that this version does not know.
+ * Copies a caller's options to `ours`, or keeps the defaults if `theirs` is NULL.
+ * - -EINVAL: the struct is smaller than ours, and not `least_bytes` as an earlier version's.
+ * - -E2BIG: it has unknown options.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

@@ -4,9 +4,10 @@
  * slot of the hub, and two levels of summary bits above (spill_map.h).
  *
  * A producer, the thread that pushes a slot, sets the slot's bits from the bottom level to the top,
- * even if some are set already. The owner takes words from the top down. So a producer that is
- * stopped half-way hides nobody's slot, because whoever pushes another slot in the same words sets
- * all three bits too. A bit that is set already need not be set again, because the owner has yet to
+ * even if some are set already. The owner takes words from the top down, so map_has() tests the top
+ * level last: if its bit is set, all three were set at that moment. A producer that is stopped
+ * half-way hides nobody's slot, because whoever pushes another slot in the same words sets all
+ * three bits too. A bit that is set already need not be set again, because the owner has yet to
  * take its word, and takes the words below after that.
  *
  * The owner stores the pair (the deadline and state of a timer) for each slot that it takes, even
@@ -60,7 +61,7 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 	return fresh;
 }
 
-/* Tells whether the bit with this index is set in `words`, which is one level of the map. */
+/* Tells whether a bit is set in `words`, which is one level of the map. */
 static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 {
 	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
@@ -71,19 +72,12 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
-	/*
-	 * Returns whether the owner has yet to take the slot. The owner clears a slot's bits from
-	 * the top level down, and the top level is tested last here, so all three bits were set at
-	 * that moment.
-	 */
+	/* The top level is tested last, because the owner clears it first. */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/*
- * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
- * others that of a word one level below.
- */
+/* Takes the lowest bit out of map->bits[level] and returns its index in that level. */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
 	uint32_t index;
@@ -94,10 +88,7 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 	return index;
 }
 
-/*
- * If map->bits[0] is 0, loads into it the next word of level 0 that is not 0. Returns false at the
- * end of the map.
- */
+/* Finds the next word of level 0 with bits, unless one is left. Returns false at the end. */
 static bool map_walk(struct spill_map *map)
 {
 	unsigned level = 0;
@@ -105,10 +96,7 @@ static bool map_walk(struct spill_map *map)
 	while (map->bits[0] == 0) {
 		atomic_u64 *word;
 
-		/*
-		 * Go up to a level that has bits left, or to the next word of the top level. Then
-		 * go down: each bit stands for a word below.
-		 */
+		/* Go up to a level with bits left, then down, where each bit stands for a word. */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
 				return false;
@@ -145,9 +133,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Looking at the map's top level is enough. A push sets its bit there last, and then reads
-	 * the owner's wake-up time. If this loop misses the bit, the push reads the new time, and
-	 * wakes the owner if need be.
+	 * The top level is enough, because a push sets its bit there last, and then reads the
+	 * promise.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

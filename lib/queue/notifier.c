@@ -53,8 +53,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that loads the new number
-	 * also sees why waiters are woken, an event or the close of the queue.
+	 * [ticket] pairs with notifier_wait_enter(): waiters also see the reason, an event or a
+	 * close.
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -62,15 +62,9 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	/*
-	 * The load is seq_cst, because it must not run before the store that published the event:
-	 * see the head of this file.
-	 */
+	/* Seq_cst, because it must not run before the event is published (see the head). */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            /*
-	             * Relaxed: the exchange only decides which of several threads writes to the
-	             * eventfd.
-	             */
+	            /* Relaxed: it only decides which of several threads writes to the eventfd. */
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
 	if (ring)
@@ -93,10 +87,7 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/*
-	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
-	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
-	 */
+	/* Relaxed is enough: the write that was just counted in `rings` has published the 1. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -105,18 +96,14 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
 	/*
-	 * [ticket] pairs with the addition in notifier_wake(): this thread also sees everything
-	 * that was stored before the ticket got this value.
+	 * [ticket] pairs with notifier_wake(): this thread sees what was stored before this ticket.
 	 */
 	return u32_load_acquire(notifier->ticket);
 }
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/*
-	 * Relaxed is enough: if the owner still sees the old count, it makes one futex_wake() in
-	 * vain.
-	 */
+	/* Relaxed is enough: an old count makes the owner call futex_wake() once in vain. */
 	uint32_t before = u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 
 	invariant(before > 0);

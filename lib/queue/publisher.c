@@ -17,10 +17,7 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 	publisher->unpublished_end = &publisher->unpublished;
 }
 
-/*
- * Counts the lateness of a queue's events that are about to be published. Call it before consumers
- * are woken, because their run time must not count as lateness.
- */
+/* Counts how late a queue's events are, before they wake consumers, whose time must not count. */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
 	uint64_t now_ns = clock_now_ns(publisher->clock);
@@ -32,8 +29,7 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
 	/*
-	 * Note when an empty queue gets events. Store the time before they are published, because a
-	 * thread that gets one may ask for the statistics at once.
+	 * Note when an empty queue gets events, before a thread that takes one asks for statistics.
 	 */
 	if (notifier_is_idle(&queue->notifier))
 		u64_store_relaxed(&queue->counts->filled_ns, now_ns); /* relaxed: only shown */

@@ -9,26 +9,17 @@
 
 #include "queue/queue.h"
 
-/*
- * Returns the cell in which the calling thread says what it is doing, or NULL if all 256 belong to
- * other living threads. If the cell is new, *ret_taken is set to true.
- */
+/* Returns the calling thread's cell, or NULL if others have all. *ret_taken: the cell is new. */
 struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
                                      bool *ret_taken);
 
-/*
- * Stores when events were last taken from the queue. Relaxed is enough: the time is only shown, and
- * if two consumers store it at once, either may win.
- */
+/* Stores when events were last taken. Relaxed is enough, because the time is only shown. */
 static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
 {
 	u64_store_relaxed(&queue->counts->taken_ns, now_ns);
 }
 
-/*
- * Remembers the cell in which the calling thread says what it is doing, so that its next dispatch
- * finds it. Relaxed is enough, because a thread that finds another's cell searches for its own.
- */
+/* Remembers a cell for the thread's next dispatch. Relaxed, because others search for their own. */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
 	ptr_store_relaxed(&queue->cell, cell);
