@@ -78,12 +78,9 @@ struct board_owner {
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
-	/* How many timers were due at `ahead_at_ns`: within 1 ms, within 1 to 10 ms, and so on. */
+	/* The number of timers that are due within 1 ms, within 1 to 10 ms, and so on. */
 	atomic_u64 ahead[AHEAD_RANGES];
-	/*
-	 * When `ahead` was last counted, on the hub's clock; 0: never. Once a second, if
-	 * observable.
-	 */
+	/* The time at which `ahead` was last counted, or 0. */
 	atomic_u64 ahead_at_ns;
 };
 
@@ -97,7 +94,7 @@ struct board_callers {
 	atomic_u64 untaken;      /* slots taken for refused calls of timerhub_arm_many() */
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
-	/* When a search for an ended thread's cell last failed, or 0. The next waits a second. */
+	/* The time of the last search that found no ended thread, or 0. */
 	atomic_u64 looked_ns;
 };
 
@@ -120,17 +117,14 @@ struct board_lane {
 	atomic_u64 drained;                         /* timers taken out of that bitmap */
 };
 
-/* The counters of a queue. `put` - `delivered` - `passed_over` handles wait in the queue. */
+/* The counters of a queue. */
 struct board_queue {
 	/* How many events consumers have received. Consumers write the fields up to `taken_ns`. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
-	/*
-	 * When events were last taken, on the hub's clock; 0: never. Dispatches count only if
-	 * observable.
-	 */
+	/* The time at which events were last taken, on the hub's clock, or 0. */
 	atomic_u64 taken_ns;
 	/*
 	 * How many handles the owner has put into this queue, and into earlier ones with its index.
@@ -200,10 +194,7 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/*
- * Returns when the cell's thread, if it dispatches `queue`, began its present callback or call;
- * else 0.
- */
+/* Returns the time at which the cell's thread began to dispatch `queue`, or 0. */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
 	struct cell_reading reading;
@@ -218,7 +209,7 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 {
 	const struct board_queue *queue = &board->queues[index];
 	uint64_t address = u64_load_relaxed(&queue->address); /* relaxed: all this is only shown */
-	/* Start from the later of the last arrival in the empty queue and the last take. */
+	/* Events have waited since the queue was empty, or since somebody last took one. */
 	uint64_t since_ns =
 		u64_max(u64_load_relaxed(&queue->filled_ns), u64_load_relaxed(&queue->taken_ns));
 

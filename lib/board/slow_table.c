@@ -99,7 +99,7 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 	return oldest;
 }
 
-/* Counts a slow callback of `fn` in the least recently used entry, unless all are in use. */
+/* Gives the entry of another function to `fn`, and counts the slow callback there. */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
 {
@@ -111,8 +111,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * [slow-entry] A reader that loads a new value below finds `gate` changed in its
-		 * second load.
+		 * [slow-entry] A reader that finds a new value in the entry also finds the new
+		 * `gate`.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;

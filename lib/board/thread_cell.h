@@ -84,7 +84,7 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/* Reset `count`, so that no callback is taken for one of the last call. */
+	/* Set `count` to 0, because it counts the callbacks of one call. */
 	u32_store_release(&cell->count, 0);
 	/*
 	 * [cell] A reader that loads the new `state` also sees this call's `queue`, `since_ns` and

@@ -43,7 +43,10 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the present time for a delay, and 0 for a point in time. */
+/*
+ * Returns the present time, to which a delay is added. Returns 0 if the flags ask for an absolute
+ * time.
+ */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -160,7 +163,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* Check the size first, because spec_check() reads as many bytes. */
+		/* Check the size first, because spec_check() reads that many bytes. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -369,14 +372,11 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel first: by its acquire, callbacks_wait() sees each consumer that took the timer's
+	 * Cancel first. Only after that, callbacks_wait() sees every consumer that has taken the
 	 * event.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
-	/*
-	 * A callback whose timer has ended does not wait, because two threads could wait for each
-	 * other.
-	 */
+	/* If a callback waits for another callback, that one may wait for it too. */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
 }

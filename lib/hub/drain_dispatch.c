@@ -97,9 +97,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
-/*
- * Counts how late events were taken. Reads the clock once a call, so later events seem less late.
- */
+/* Counts how late the events of a batch were taken. Reads the clock only once. */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
                                  uint64_t *now_ns)
@@ -259,7 +257,7 @@ static inline __attribute__((always_inline)) bool dispatching_take(struct dispat
 	return delivered;
 }
 
-/* Records a callback that took too long, for the hub, the loop or both. */
+/* Records a slow callback in the tables of the hub and the loop. */
 static __attribute__((noinline, cold)) void queue_count_slow(const struct timerhub_queue *queue,
                                                              timerhub_fn *fn, uint64_t took_ns,
                                                              uint64_t now_ns)
@@ -367,7 +365,7 @@ static void watching_end(struct watching *watching)
 	dispatching_end(&watching->dispatching);
 }
 
-/* What timerhub-top(1) saw of a callback, kept while that callback dispatches a queue. */
+/* The thread's state for timerhub-top(1), saved while a callback dispatches another queue. */
 struct suspended {
 	struct board_cell *cell;
 	struct cell_reading before;

@@ -108,8 +108,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * The owner thread looks at its start anyway. A manual hub's first timer must wake the
-	 * program.
+	 * The owner's thread looks for timers when it starts. A manual hub has no thread, so its
+	 * first timer must wake the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -293,18 +293,15 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the slots first, so that a timer delivered meanwhile is counted twice, but not as
-	 * cancelled.
+	 * Count the slots before the delivered timers. Otherwise a timer that is delivered in
+	 * between would count as cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	/*
-	 * Slots that failed timerhub_arm_many() calls put back. Read late, the number can exceed
-	 * arena.taken.
-	 */
+	/* The number of slots that timerhub_arm_many() has put back after an error. */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;

@@ -29,9 +29,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/*
-	 * Add, because a store could undo a count that the owner makes now for the previous queue.
-	 */
+	/* Add to the counter, because the owner may add to it at the same time. */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -56,8 +54,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * [index] Acquire the last counters of this index. [queue] Release this queue to
-		 * the owner.
+		 * [index] pairs with the last close of this index. [queue] The owner sees the whole
+		 * queue.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -81,14 +79,14 @@ static void queue_free(struct timerhub_queue *queue)
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable, because an epoll instance goes on reporting a copy in a
-	 * forked child.
+	 * Make the eventfd unreadable. A forked child may have it open, and epoll would go on
+	 * reporting it.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/* Relaxed, because nobody waits on the queue if `closing` is still 0 here. */
+	/* Relaxed, because no other thread uses the queue any more. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }

@@ -23,7 +23,7 @@ static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, voi
 	struct timerhub_running running = { .size = sizeof(running) };
 	struct cell_reading reading;
 
-	/* A loop stays, because another thread can go on with it. */
+	/* List a loop even if its thread has ended. Another thread can use it. */
 	if (!cell_read(cell, &reading) || (reading.loop == 0 && !thread_lives(reading.tid)))
 		return 0;
 	running.tid = (int32_t)reading.tid;

@@ -48,7 +48,7 @@ static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 	    ticket != 0) {
 		if (!queue_stopped(queue))
 			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
-		/* Only nap, because the owner wakes nobody when the queue is compacted. */
+		/* While the queue is compacted, the owner wakes nobody, so sleep only briefly. */
 		else if (!outbox_exhausted(&queue->outbox))
 			futex_wait(queue->notifier.ticket, ticket, STOPPED_NAP_NS);
 	}

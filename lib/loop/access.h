@@ -17,10 +17,12 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 	return fork_check_goes_on(&loop->fork_check);
 }
 
-/* Returns 0 to a foreign thread in a locked loop or a forked child, else -EPERM. */
+/*
+ * Checks a call that does not come from the loop's thread. Returns 0 if it is allowed, else -EPERM.
+ */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
-/* Checks the thread of a call that changes only memory. Returns 0, -EINVAL or -EPERM. */
+/* Checks whether the calling thread may use the loop. Returns 0, -EINVAL or -EPERM. */
 static inline int loop_check(struct timerhub_loop *loop)
 {
 	if (!loop)
@@ -39,10 +41,7 @@ int loop_check_alive(struct timerhub_loop *loop);
 /* Checks what loop_check_alive() checks, and that no callback makes the call (-EBUSY). */
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
-/*
- * Returns true if this is the loop's thread, outside callbacks. Otherwise loop_check_idle()
- * decides.
- */
+/* Returns true if this is the loop's thread, and no callback is running. */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {
 	return loop && loop->front.thread == thread_self() && !loop->front.turning &&

@@ -70,16 +70,12 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/*
- * Schedules a timeout, usually rounded down, so that one wake-up finds many that were moved later.
- */
+/* Schedules a timeout, usually at a time that is rounded down. */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
-	/*
-	 * In a small loop nothing is rounded, so that an unmoved timeout wakes the loop only once.
-	 */
+	/* Rounding pays only in a loop with many timeouts. */
 	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 
 	loop_file(loop, timeout, is_rounded ? grid_for(deadline_ns - now_ns) : 0);

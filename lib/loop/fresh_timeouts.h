@@ -42,7 +42,7 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 
-/* Takes a timeout out of the array `fresh`, so that the next reading leaves its deadline alone. */
+/* Removes a timeout from the array `fresh`, because its deadline is exact. */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*

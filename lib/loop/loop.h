@@ -92,7 +92,7 @@ void loop_show(const struct timerhub_loop *loop);
 /* Shows timerhub-top(1) when the next timerhub_loop_turn() is due. */
 void loop_show_due(const struct timerhub_loop *loop);
 
-/* Frees a loop without timeouts, even one whose open has failed halfway. */
+/* Frees a loop that has no timeouts, or that could not be opened. */
 void loop_free(struct timerhub_loop *loop);
 
 /*

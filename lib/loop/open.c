@@ -158,8 +158,7 @@ static void loop_close_wake(struct timerhub_loop *loop)
 		loop->cell = &loop->gone_cell;
 	}
 	/*
-	 * Disarm the timerfd, because epoll would go on reporting a child's copy. A child leaves
-	 * the parent's alone.
+	 * Disarm the timerfd. A forked child may have it open, and epoll would go on reporting it.
 	 */
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
@@ -206,8 +205,7 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * turn_end() frees the loop. Close the queue now, because a callback may close the hub
-	 * before.
+	 * The turn that is running will free the loop. Close the queue now, while its hub is open.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching) /* a queue cannot be closed while it is being dispatched */

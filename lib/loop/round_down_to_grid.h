@@ -45,7 +45,7 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/* Returns the deadline, rounded down to the grid if that time is ahead and much earlier. */
+/* Rounds a deadline down to the grid. Returns the deadline itself if rounding gains too little. */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;

@@ -88,9 +88,7 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/*
-	 * Forget a `first` on the grid, because only exact entries are corrected before each wait.
-	 */
+	/* `first` is only for an entry at an exact deadline. */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

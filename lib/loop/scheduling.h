@@ -35,10 +35,7 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
-	/*
-	 * Compute the first entry anew before the loop blocks, because this one has left the
-	 * schedule.
-	 */
+	/* The first entry has left the schedule, so look for it again before the loop blocks. */
 	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;

@@ -46,7 +46,7 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/* Returns the grid of the place's entry, which is at a multiple of 2^grid ns unless exact. */
+/* Returns n if the schedule entry is at a multiple of 2^n ns. */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -75,7 +75,7 @@ void places_close(struct places *places);
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/* Frees a timeout's place, which keeps its schedule entry and stays in the list of fresh_file(). */
+/* Frees a timeout's place. Its schedule entry is removed later. */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

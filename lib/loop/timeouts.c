@@ -32,7 +32,7 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 	return ~(uint64_t)(uintptr_t)loop;
 }
 
-/* Checks a call. Compares the owner first, because a loop that is not the owner may be freed. */
+/* Compares the timeout's owner first, because another loop may have been freed. */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	if (!loop || !timeout || timeout->owner != loop_owner(loop))
@@ -80,7 +80,7 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-/* Sets a timeout to an exact deadline, and lists the timeout if its entry is later. */
+/* Sets a timeout to an exact deadline. */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
@@ -148,7 +148,7 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 	return before_ns != UINT64_MAX;
 }
 
-/* Handles calls of other threads and wrong ones, so that the usual stop needs no stack frame. */
+/* Handles wrong calls and calls of other threads, so that the usual stop is quick. */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)
 {

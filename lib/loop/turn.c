@@ -46,7 +46,7 @@ static bool turn_is_over(const struct turn *turn)
 	       !loop_alive(turn->loop);
 }
 
-/* Prefetches the next timeouts and, still earlier, their places, which have the addresses. */
+/* Prefetches timeouts that will expire soon. */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -160,7 +160,7 @@ static void loop_look(struct timerhub_loop *loop)
 		fresh_file(loop);
 }
 
-/* Returns the time until the first entry, which is not due, or UINT64_MAX without an entry. */
+/* Returns the time until the first entry is due, or UINT64_MAX if there is none. */
 static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 {
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
@@ -189,7 +189,7 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 		loop->quiet_ns = wake->set_ns; /* when the timerfd expires, it must be set anew */
 }
 
-/* Sets the descriptor for the next entry. Returns 0, or a negative errno of the kernel. */
+/* Makes the descriptor readable when the next entry is due. Returns 0 or a negative errno. */
 static int loop_set_wake(struct timerhub_loop *loop)
 {
 	bool must_turn = (loop->unquiet & LOOP_MUST_TURN) != 0;

@@ -162,6 +162,6 @@ unsigned wake_dispatch(struct wake *wake, unsigned max)
 	called = timerhub_dispatch(wake->queue, max);
 	if (called < 0) /* a signal handler has forked, and this is the child */
 		called = 0;
-	/* Do not count queue_alarm(), which has changed set_ns. */
+	/* If set_ns has changed, queue_alarm() was one of the callbacks. It does not count. */
 	return (unsigned)called - (called > 0 && wake->set_ns != set_ns);
 }

@@ -34,10 +34,7 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 /* Closes a child's copy of the timerfd, because a change would also change the parent's. */
 void wake_leave_fd(struct wake *wake);
 
-/*
- * Dispatches up to `max` events. Returns how many callbacks it called, without the loop's own
- * timer.
- */
+/* Dispatches up to `max` events. Returns how many callbacks of the program it called. */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
 /* Returns true if the queue has events that no dispatch has taken yet. */
@@ -62,7 +59,7 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 
-/* Returns true if the descriptor is readable by `next_ns` anyway, or does not exist. */
+/* Returns true if the descriptor need not be set, because it becomes readable in time. */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns

@@ -83,7 +83,7 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add(text, "_bucket{");
 	text_add(text, labels);
 	text_add(text, *labels ? ",le=\"" : "le=\"");
-	/* Longer times than the last written bucket has are in +Inf. */
+	/* The text has no bucket for longer times, so they count in +Inf. */
 	if (bucket > METRICS_BUCKET_MAX)
 		text_add(text, "+Inf");
 	else

@@ -122,7 +122,7 @@ static void text_add_bound(struct text *text, const char *name, const char *whic
 	text_add_line(text, which, lateness_below_ns(buckets, rank));
 }
 
-/* Adds upper bounds for how late half of the events were, 99 % of them, and all. */
+/* Adds three times to the text: half of the events were at most so late, 99 %, and all. */
 static void text_add_lateness(struct text *text, const char *name, const uint64_t *buckets)
 {
 	uint64_t count = 0;

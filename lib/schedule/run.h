@@ -40,7 +40,7 @@ void run_sort(struct run *run);
 /* Removes the timer in `slot` from the sorted array. The timer must be in the array. */
 void run_remove(struct run *run, uint32_t slot);
 
-/* Returns when the timer in `slot`, which must be in the sorted array, is due. */
+/* Returns the deadline of a timer that is in the sorted array. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
 /*
@@ -56,7 +56,7 @@ static inline uint64_t run_first_ns(const struct run *run)
  */
 uint32_t run_take(struct run *run);
 
-/* Returns the slot `ahead` places behind the earliest, to prefetch its timer, or SLOT_NONE. */
+/* Returns the slot of a later timer, which can be prefetched, or SLOT_NONE. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

@@ -112,7 +112,7 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 	return 1;
 }
 
-/* Prefetches what schedule_file_chunk() will touch for this chunk, and the next chunk. */
+/* Prefetches what schedule_file_chunk() needs for this chunk. */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
 	uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
@@ -140,7 +140,7 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* Moves the wheel to `base_ns`, and the timers of that bucket to lower levels or the empty run. */
+/* Moves the wheel on to `base_ns`, and distributes the timers of the bucket there. */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -180,16 +180,12 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
 		/*
-		 * An empty wheel has the bound UINT64_MAX, at which nothing is due even by a manual
-		 * clock.
+		 * UINT64_MAX means that the wheel is empty. A manual clock can have this time too.
 		 */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/*
-			 * A timer alone in its bucket needs no sort. A long bucket is sorted by a
-			 * later call.
-			 */
+			/* A bucket with one timer needs no sort. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;

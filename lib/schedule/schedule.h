@@ -51,23 +51,27 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * If an entry is before `before_ns`, stores up to `max` slots to reschedule, and returns how many.
+ * Stores up to `max` slots whose entries may be too early, and returns how many. The caller
+ * reschedules them.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
-/* Takes the earliest timer if it is due. Returns its slot, SLOT_NONE or SLOT_DEAR. */
+/*
+ * Takes the earliest timer if it is due. Returns SLOT_NONE if it is not. Returns SLOT_DEAR if
+ * `cheaply` and a sort is needed.
+ */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1) /* only if `cheaply`: a long sort comes next, so deliver first */
 
-/* Returns a slot to prefetch, because it will be taken after about `ahead` others, or SLOT_NONE. */
+/* Returns the slot of a timer that will be taken soon, or SLOT_NONE. */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
 	return run_empty(&schedule->run) ? wheel_peek(&schedule->wheel)
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Tells whether the run was just filled, so that it pays to prefetch its timers. */
+/* Tells whether the sorted array `run` was just filled. Then its timers should be prefetched. */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;

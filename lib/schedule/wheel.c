@@ -328,7 +328,7 @@ uint32_t wheel_peek(const struct wheel *wheel)
 	return bucket->bound_slot;
 }
 
-/* Counts the entries of a bucket in time ranges. The first chunk stands for the others. */
+/* Counts the entries of a bucket by time. In a long bucket, looks only at the first chunk. */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
 {

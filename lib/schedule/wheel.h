@@ -78,7 +78,7 @@ struct wheel {
 	uint32_t chunks_used; /* the chunks from this one on have never been used */
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	/* For each level: up to which time wheel_doubt() has returned each entry once. */
+	/* For each level, wheel_doubt() has returned the entries up to this time. */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
@@ -87,10 +87,7 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
 	uint64_t buckets = u64_min(slots, WHEEL_LEVELS * WHEEL_DIGITS);
 
-	/*
-	 * Full ones, one more for each bucket, one of a bucket being emptied, and the unused chunk
-	 * 0.
-	 */
+	/* Chunks that are full, one more for each bucket, and two more. */
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUNK_ENTRIES <=
@@ -103,7 +100,7 @@ _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUN
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 uint32_t chunks_max, struct timer_filing *filings);
 
-/* Tells whether the wheel can hold this time: it is after the finest bucket of `base_ns`. */
+/* Tells whether a time is late enough for the wheel. Earlier timers go to the run. */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
@@ -136,7 +133,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 /* Removes the timer in `slot`, which must be in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 
-/* Returns when the timer in `slot` is due. It must be in the wheel. */
+/* Returns the deadline of a timer that is in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /* Moves a timer within its bucket. Returns false if its new time belongs to another bucket. */
@@ -170,13 +167,14 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * If an entry is before `before_ns`, stores slots to insert again or remove, and returns how many.
+ * Stores up to `max` slots whose entries may be too early, and returns how many. The caller inserts
+ * or removes each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Advances to `base_ns`, at most wheel_bound_ns(). Returns that bucket's first chunk or CHUNK_NONE.
- * Insert its entries before any other call.
+ * Advances to `base_ns`, and takes out the bucket at this time. Returns its first chunk, or
+ * CHUNK_NONE. The caller must insert its entries at once.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 

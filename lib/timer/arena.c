@@ -196,7 +196,7 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 	}
 }
 
-/* Notes that `count` slots were taken after `takes` earlier ones, and that `depth` are left. */
+/* Counts slots that were taken from a shard, and notes how many it has left. */
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
 	/* If the count of takes wraps, raise `laps`, relaxed because this number is only shown. */
@@ -334,10 +334,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/*
-		 * [free] lets the thread that takes a slot see its link, and what its last user
-		 * did.
-		 */
+		/* [free] The thread that takes the slot sees what its last user stored. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -439,8 +436,7 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * Look for a used slot now and then, so that memory grows only with the live
-		 * timers.
+		 * Now and then look for a slot that was used before, so that memory does not grow.
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -465,7 +461,7 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Returns the shard from which to take fresh slots when `last` has none left, or ARENA_SHARDS_MAX.
+ * Chooses a shard that has slots which nobody has used. Returns ARENA_SHARDS_MAX if there is none.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -476,7 +472,7 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
-		/* The last choice is any shard with fresh slots. CPUs differ in which they take. */
+		/* Third choice: any shard with unused slots. */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
@@ -488,10 +484,7 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 			middle = (index - row / 2) & arena->shard_mask;
 		}
 	}
-	/*
-	 * The second choice is the middle of the longest unused row, which its neighbours reach
-	 * last.
-	 */
+	/* Second choice: the middle of the longest row of unused shards. */
 	if (longest > 0)
 		return middle;
 	return any != home ? any : ARENA_SHARDS_MAX;
@@ -512,10 +505,7 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 
 		if (slot != SLOT_NONE)
 			return slot;
-		/*
-		 * If no shard has fresh slots, `next` is too large, which ends this loop and later
-		 * ones.
-		 */
+		/* If there is no such shard, `next` is ARENA_SHARDS_MAX, and the loop ends. */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
 			filling = next;
@@ -542,7 +532,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
-		/* Only a CAS proves that no top has changed (see the head of this file). */
+		/* Look once more at each shard (see the head of this file). */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
@@ -550,7 +540,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 	return found >= count;
 }
 
-/* Takes a free slot of any shard. Returns SLOT_NONE only if none was free at one moment. */
+/* Takes a free slot of any shard. Returns SLOT_NONE if there is none. */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
 	do {

@@ -49,8 +49,8 @@ void arena_close(struct arena *arena);
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots, linked for arena_next(). If fewer are free, puts back the *ret_taken that it
- * took, and returns SLOT_NONE.
+ * Takes `count` slots as a list for arena_next(). If there are too few, takes none, and returns
+ * SLOT_NONE.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -60,7 +60,7 @@ uint32_t arena_next(const struct arena *arena, uint32_t slot);
 /* Puts back a slot that nobody uses any more, to this CPU's shard or the slot's own. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/* Puts back `count` slots, at least one. They go to this CPU's shard, or to their own. */
+/* Puts back `count` slots, which must not be 0. */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /* Returns the first slot from `slot` on that ever had a timer, or SLOT_NONE. */

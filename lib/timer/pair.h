@@ -71,8 +71,8 @@ enum timer_phase {
 	/* The timer has expired, and its event waits. If periodic, its next period is scheduled. */
 	TIMER_PENDING = 2,
 	/*
-	 * Two or more periods wait. The timer is not scheduled, because more only raise the event's
-	 * count.
+	 * Several periods are over, and the event that counts them waits. The timer is not
+	 * scheduled.
 	 */
 	TIMER_OVERDUE = 3,
 	/* The event of a kept timer was taken. It waits to be re-armed, and is not scheduled. */
@@ -170,10 +170,10 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* Counts how many periods are due at `now_ns`, with the one that is due at `deadline_ns`. */
+/* Returns how many periods are over at `now_ns`, including the one that ends at `deadline_ns`. */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	/* No period is due after the latest deadline. */
+	/* TIMER_DEADLINE_MAX_NS is the latest possible deadline. */
 	return (u64_min(now_ns, TIMER_DEADLINE_MAX_NS) - deadline_ns) / interval_ns + 1;
 }
 
@@ -213,7 +213,7 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* Keep the bits of `last` down to the highest that differs: 10110 and 10011 give 10100. */
+	/* Clear all bits of `last` below the highest in which the two numbers differ. */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

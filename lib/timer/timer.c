@@ -67,7 +67,7 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/* Returns the pair of a new timer, claimed if the slot has no early enough schedule entry. */
+/* Returns the state and deadline of a new timer. */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
 {
@@ -100,10 +100,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/*
-	 * The probe costs nothing, because the handle is still in a register unless ret_handle is
-	 * NULL.
-	 */
+	/* The probe costs almost nothing, because its arguments are in registers. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/* The CAS fails if the owner takes the free slot out of its schedule meanwhile. */
 	do {
@@ -139,12 +136,12 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/* Returns the pair that a cancelled timer leaves. The schedule entry of an armed one stays. */
+/* Returns the state that a cancelled timer leaves in its slot. */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
-	/* The owner looks at the slot by this time, so a later timer needs no push. */
+	/* The owner looks at the slot at this time, even without a push. */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -310,7 +307,10 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_FREE:
 		return UINT64_MAX;
 	case TIMER_ARMED:
-		/* Never before `filed_ns`, because threads tell the owner of earlier deadlines. */
+		/*
+		 * It is not earlier than `filed_ns`, because of earlier deadlines the owner is
+		 * told.
+		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
 		return filed_ns; /* a periodic timer's entry is for its next period */
@@ -340,7 +340,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	/* A PENDING timer is in the schedule for its next period, but an OVERDUE one is not. */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/* A deadline in the future was loaded after a re-arm, so load both again. */
+	/* The timer was re-armed in between, so load state and deadline again. */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

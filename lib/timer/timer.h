@@ -117,7 +117,8 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * For the owner, both were in the slot at one moment (see the head of this file).
+		 * The owner sees a state and a deadline that belong together (see the head of this
+		 * file).
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -296,7 +297,7 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
-/* Tells whether an expired timer's event still waits. A stale true only keeps the handle longer. */
+/* Tells whether the event of an expired timer still waits to be taken. */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/*
