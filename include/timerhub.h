@@ -207,10 +207,7 @@ struct timerhub_stats {
 	uint64_t slow_sum_ns;    /* how long those callbacks took altogether */
 	/* How many events wait in queues now, which can include events of cancelled timers. */
 	uint64_t waiting;
-	/*
-	 * How long no thread has taken an event from a queue where some wait, in ns. It is the
-	 * longest time of all queues; 0: none wait, or not observable.
-	 */
+	/* For how many ns events have waited without any thread taking one. 0 if none waits. */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
 	/*
@@ -227,8 +224,8 @@ struct timerhub_stats {
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
 /*
- * Closes a hub and its queues. `hub` may be NULL. timerhub_wait() returns -ESHUTDOWN. No other call
- * may be running or begin.
+ * Closes a hub and its queues. `hub` may be NULL. Ends timerhub_wait() in other threads with
+ * -ESHUTDOWN. No other call may run or begin.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 

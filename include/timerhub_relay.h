@@ -121,7 +121,7 @@ struct timerhub_relay_stats {
 	uint64_t leases_over; /* tasks that were delivered again because their lease was over */
 	uint64_t parked_ever; /* tasks that were parked since the queue exists */
 	uint64_t orphans;     /* ids and entries in the queue's keys that have no task */
-	/* `put` and what follows count since this process opened the queue. */
+	/* The members from here on are counters, from the open of the queue. */
 	uint64_t put;         /* puts that returned 0 */
 	uint64_t cancelled;   /* cancels that returned 0 */
 	uint64_t moved;       /* moves that returned 0 */

@@ -12,7 +12,7 @@
 /* The counts are taken anew after this time at the earliest. */
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
-/* Returns where a range of times until expiry ends, in ns from now. Range 0 begins now. */
+/* Returns the end of a range of times, in ns from now. Range 0 begins now. */
 static inline uint64_t ahead_within_ns(unsigned range)
 {
 	static const uint64_t ends_ns[AHEAD_RANGES] = {

@@ -129,8 +129,8 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Count only writes that had ended, and only after the read, because this thread may be
-	 * stopped.
+	 * Store this after the read. Writes that were in progress may come later, so they do not
+	 * count.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -44,7 +44,7 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
-/* Waits until a timerfd set to the past is readable, because a poll could block before. */
+/* After a time in the past was set, waits until the timerfd is readable. */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 
 #endif

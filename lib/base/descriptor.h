@@ -24,7 +24,7 @@ struct descriptors_low {
 /* If `fd` is 0, 1 or 2, records it and returns true. It stays open until descriptors_release(). */
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
-/* Closes the recorded descriptors. Returns `fd`, or -errno if it is -1, a failed call's result. */
+/* Closes the recorded descriptors. Returns `fd`, or if that is -1, -errno. */
 int descriptors_release(const struct descriptors_low *low, int fd);
 
 /*

@@ -15,10 +15,7 @@ struct memory {
 	size_t bytes;
 };
 
-/*
- * Reserves zeroed memory without huge pages, which a first access would commit. Returns 0 or a
- * negative errno.
- */
+/* Reserves zeroed memory, without huge pages. Returns 0 or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
 /* Asks the kernel for huge pages after all. If it refuses, nothing changes. */
@@ -36,8 +33,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory);
 
 /*
- * Allocates zeroed memory from the beginning of a cache line, for free(). Returns NULL without
- * memory.
+ * Allocates zeroed memory at the beginning of a cache line. Free it with free(). Returns NULL on
+ * failure.
  */
 void *memory_allocate(size_t bytes);
 

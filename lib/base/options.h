@@ -29,9 +29,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's options to `ours`, or keeps the defaults if `theirs` is NULL.
- * - -EINVAL: the struct is smaller than ours, and not `least_bytes` as an earlier version's.
- * - -E2BIG: it has unknown options.
+ * Copies a caller's options to `ours`, which has the defaults. `theirs` may be NULL.
+ * - -EINVAL: the size is smaller than ours, and is not `least_bytes`, an earlier version's size.
+ * - -E2BIG: there are unknown options.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

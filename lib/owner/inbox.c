@@ -68,7 +68,7 @@ static uint64_t inbox_count(const struct inbox *inbox)
 {
 	uint64_t total = 0;
 
-	/* Relaxed is enough: an old number wakes the owner in vain, or a little later. */
+	/* Relaxed is enough. With an old number the owner only wakes up once too often. */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
 		uint64_t head = u64_load_relaxed(&lane->head);

@@ -168,8 +168,8 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	 */
 	if (expiry->interval_ns > 0)
 		/*
-		 * If the timer was cancelled meanwhile, the owner corrects the entry for the slot's
-		 * next timer.
+		 * A timer that was cancelled meanwhile gets an entry too, which the owner corrects
+		 * later.
 		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -323,13 +323,13 @@ static void owner_begin_pass(struct owner *owner)
 }
 
 /*
- * Returns when the next pass should begin, at `next_ns` or later to expire several timers together.
+ * Returns the time of the next pass: `next_ns`, or later, so that several timers expire together.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
-	/* After many expiries passes begin OWNER_GATHER_NS apart (see the head of this file). */
+	/* While many timers expire, passes begin OWNER_GATHER_NS apart. */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
@@ -358,7 +358,10 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	if (!promise_make(owner->world.promise, *ret_promise_ns))
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
-	/* A caller that still read the earlier promise has not woken the owner. */
+	/*
+	 * Check the inbox, because a caller that has read the earlier promise does not wake the
+	 * owner.
+	 */
 	return !inbox_empty(owner->world.inbox);
 }
 

@@ -232,7 +232,7 @@ static void owner_share_cpus(pid_t tid)
 	owner_cpus_get(&own, 0);
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
-	/* Try all CPUs first, because a mask of fewer would stay when the cpuset grows. */
+	/* First ask for all CPUs. Then the thread also uses CPUs that the cpuset gets later. */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
 	owner_cpus_get(&own, 0);
@@ -393,10 +393,7 @@ void owner_stop(struct owner *owner, bool alive)
 
 void owner_wait_pass(struct owner *owner)
 {
-	/*
-	 * [pass] pairs with owner_begin_pass(). Adding 0 releases, so later passes see that the
-	 * queue is gone.
-	 */
+	/* [pass] pairs with owner_begin_pass(): later passes see that the queue is gone. */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);

@@ -33,7 +33,7 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst: the owner then finds the slot of each producer that still loads the old number.
+	 * Seq_cst: the owner finds what a thread has pushed that reads the old number afterwards.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

@@ -81,7 +81,7 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
-	/* Until the low number is closed, the kernel refuses other threads' writes to the ring. */
+	/* Use a copy with a higher number. The low one is closed at the end. */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
 	result = ring->ring_fd < 0 ? -EMFILE : 0;

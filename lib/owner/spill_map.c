@@ -88,7 +88,7 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 	return index;
 }
 
-/* Finds the next word of level 0 with bits, unless one is left. Returns false at the end. */
+/* Goes on to the next word of level 0 that has a bit. Returns false at the end. */
 static bool map_walk(struct spill_map *map)
 {
 	unsigned level = 0;

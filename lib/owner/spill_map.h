@@ -20,7 +20,7 @@ _Static_assert(INBOX_WORD < 64 || TIMER_SLOTS_MAX / (INBOX_WORD * INBOX_WORD * I
 
 /* Producers read the first fields. The rest, on another cache line, is only for the owner. */
 struct spill_map {
-	/* Level 0 has a bit for each slot, each higher level one for each word below. */
+	/* Level 0 has a bit for each slot. A higher level has a bit for each word below it. */
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/* What is left of the word that the owner's walk has reached on each level. */

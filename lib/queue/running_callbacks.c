@@ -94,7 +94,7 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
-/* Tells whether the calling thread has this cell, or an ended thread with the same number. */
+/* Tells whether the cell belongs to the calling thread. */
 static bool callback_is_ours(const struct callback *callback)
 {
 	/* Relaxed is enough: only this thread stores its own number, and it sees its own stores. */
@@ -119,7 +119,8 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 }
 
 /*
- * Waits until the cell's thread no longer delivers this event or, if `running`, runs its callback.
+ * Waits until the cell's thread has delivered the event. With `running`, waits for the end of its
+ * callback too.
  */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
@@ -130,8 +131,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): without the handle, the caller sees all
-		 * the callback's writes.
+		 * [callback-end] pairs with callback_end(): if the callback has ended, its writes
+		 * are visible here.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 

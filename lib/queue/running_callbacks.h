@@ -120,8 +120,8 @@ static inline void callbacks_leave(struct callback *callback)
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Waits until no other thread delivers this cancelled timer's event or, if `running`, runs its
- * callback.
+ * Waits until no thread delivers the event of this cancelled timer. With `running`, waits for its
+ * callback too.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

@@ -100,7 +100,10 @@ int address_read_node(struct address *ret_node, const char **text, const struct 
 /* Stores the node that an error MOVED or ASK names. `from` has sent the error. */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
-/* Moves the node that address_redirect() has stored to `server`. Returns false if there is none. */
+/*
+ * Stores in `server` the node that address_redirect() has found. Returns false if it has found
+ * none.
+ */
 bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);

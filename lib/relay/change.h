@@ -12,7 +12,7 @@
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
-/* Returns whether the caller has lost or ended his task by a done, retry or park. */
+/* Returns whether the caller does not have the task any more. */
 bool change_ends_delivery(const struct request *request, int result);
 
 #endif

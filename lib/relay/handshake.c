@@ -253,7 +253,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
-		/* Other Sentinels would name the same master, which has refused this program. */
+		/* Do not ask other Sentinels if the master refuses this program. */
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
@@ -328,7 +328,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Other nodes would name the same master, which has refused this program. */
+		/* Do not ask other nodes if the master refuses this program. */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
@@ -436,7 +436,7 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	if (result < 0 || (version > 0 && !replaces))
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
-	/* Load the plain names first (see the head of this file). */
+	/* First load the functions whose names have no version (see the head of this file). */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))
 		result = load(wire, "", timeout_ns);

@@ -51,9 +51,7 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 /* Loads our functions if they are missing. `replaces` also allows replacing those of version 3. */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
-/*
- * Makes the server refuse changes of `holder` with lower epochs, up to until_us on Redis's clock.
- */
+/* Makes the server refuse changes that `holder` has sent with a lower epoch. */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 

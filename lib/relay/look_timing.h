@@ -50,7 +50,7 @@ struct look_timing_answer {
 	bool more; /* more tasks are due, so look again at once */
 };
 
-/* A wake-up message asks for an earlier poll. Its text is "DUE" or "DUE RANK". */
+/* A wake-up message. It says when to poll, and may also give this process a new rank. */
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
 	/* True if the message went to all relays, and so gives no rank. */

@@ -317,7 +317,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Asks by WAIT how many replicas have all changes so far, unless one is in flight. */
+/* Sends a WAIT, which counts the replicas that have all changes. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)

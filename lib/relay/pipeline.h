@@ -35,7 +35,10 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
-	/* True if deliveries may be lost with a connection, so Redis is asked for them first. */
+	/*
+	 * True if a lost connection may have taken deliveries with it. Then Redis is asked for
+	 * them.
+	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/* Requests of the shard's thread itself. Each of the four is in flight at most once. */

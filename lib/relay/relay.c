@@ -145,7 +145,7 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 	return result;
 }
 
-/* Returns whether an open may end now, and stores its result. Called with the relay's lock held. */
+/* Returns whether timerhub_relay_open() can return now. Called with the relay's lock held. */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
 	bool untried = false, connected = false;

@@ -429,8 +429,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis refuses the request as late. Convert its deadline once more, with the time
-		 * in this reply.
+		 * Redis says that the deadline has passed. Check that with the time in this reply.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -65,7 +65,7 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 		sleeper->set_ns = until_ns;
 		is_set = true;
 	}
-	/* A sandbox may refuse to set the timer. The timeout of poll() has only milliseconds. */
+	/* If the timer could not be set, use poll()'s timeout, which is less exact. */
 	if (timeout_ms < 0 && !is_set)
 		timeout_ms = until_ns - now_ns < NS_PER_S
 		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1

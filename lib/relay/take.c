@@ -206,7 +206,7 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	/* The task is set aside, and the descriptor shows it when the server has replied. */
 	if (result == -EBUSY)
 		result = 0;
-	/* After a success read no task ahead, because it would wait behind the one handed out. */
+	/* While the program works on a task, do not read another one in advance. */
 	relay->shared.armed = result != 1;
 	/*
 	 * Clear the descriptor only after an empty take, because programs may take one task per

@@ -114,7 +114,7 @@ static int64_t periods_passed(const struct timerhub_store_task *task, int64_t no
 	int64_t due_us = (int64_t)(task->due_ns / 1000), interval_us = store_us(task->interval_ns);
 	int64_t passed = now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
 
-	/* these are fewer than at the take if the wall clock was set back since */
+	/* take the smaller number, because the wall clock may have been set back */
 	return task->periods < (uint64_t)passed ? (int64_t)task->periods : passed;
 }
 

@@ -61,8 +61,8 @@ static const char schema[] =
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
 	/*
-	 * `boot` names the boot of the leases. offset_us is CLOCK_REALTIME minus CLOCK_BOOTTIME,
-	 * for the view.
+	 * `boot` is the id of the boot in which the leases began. offset_us turns boot time into
+	 * wall-clock time.
 	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
@@ -218,7 +218,10 @@ static const char *const statement_texts[STATEMENTS] = {
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
-	/* The next four list ?9 tasks behind the one with id ?1 and due_us or lease ?7. */
+	/*
+	 * The next four list tasks in steps of ?9. A step begins behind the last task of the step
+	 * before.
+	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
 	[DO_COUNT_NEVER] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING

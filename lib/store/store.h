@@ -129,7 +129,7 @@ static inline int64_t store_now_us(const struct clock *clock)
 	return (int64_t)(clock_now_ns(clock) / 1000);
 }
 
-/* Returns CLOCK_BOOTTIME as it is outside time namespaces, because leases are timed by it. */
+/* Returns CLOCK_BOOTTIME without the offset of this process's time namespace. */
 static inline int64_t store_boot_us(const struct timerhub_store *store)
 {
 	return store_now_us(&store->since_boot) - store->shift_us;
@@ -240,7 +240,7 @@ int deliver_look(struct timerhub_store *store, struct look *ret);
 /* Does the takes among the work items: ends old leases, and hands out due tasks. */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
-/* Ends the leases from before the last boot. They end by CLOCK_BOOTTIME, which has begun anew. */
+/* After a reboot, ends all leases. */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */

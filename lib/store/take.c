@@ -101,7 +101,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * A reboot ends all leases. Without a boot id, another offset of the clocks means a reboot.
+	 * A reboot ends all leases. If no boot id is known, the offset of the clocks shows a
+	 * reboot.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -494,7 +495,7 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed: no thread may call timerhub_store_close() while this call begins */
+	/* relaxed, because a program may not close the store while a take begins */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */

@@ -175,7 +175,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			queues = store->has_turn = files_take_turn(
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
-		/* after a short wait it would prove nothing that the turn was not free */
+		/* a turn that is not free after a short wait means nothing */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
@@ -309,7 +309,7 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Answers the items with changes, under synced.lock, or the takes. Returns the items that remain.
+ * Gives the result to the items that make changes, or to those that take tasks. Returns the others.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -432,7 +432,7 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 	return result;
 }
 
-/* Lets the next writer begin the WAL anew, and makes room. Called by the leader only. */
+/* Lets the next writer overwrite the WAL from its beginning. Only the leader calls this. */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
 	int result =
