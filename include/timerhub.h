@@ -210,10 +210,7 @@ struct timerhub_stats {
 	/* For how many ns events have waited without any thread taking one. 0 if none waits. */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
-	/*
-	 * How late events were when a thread took them, without the time of earlier callbacks.
-	 * Buckets as in `lateness`.
-	 */
+	/* How late events were when a thread took them. Buckets as in `lateness`. */
 	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
@@ -293,8 +290,10 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Gives a timer a new deadline, and withdraws an untaken event. Returns 0, 1 if the timer was idle
- * (TIMERHUB_KEEP), -ENOENT or -ERANGE. Lock-free.
+ * Gives a timer a new deadline, and withdraws an event that nobody has taken. Lock-free.
+ * - 0: the timer was armed, or its event waited.
+ * - 1: the timer was idle (TIMERHUB_KEEP).
+ * - -ENOENT or -ERANGE.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
@@ -307,8 +306,9 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancels a timer. After 0 no event is delivered. -ENOENT: it has ended, or its event is being
- * taken. Freeing data: see timerhub-free(7). Lock-free.
+ * Cancels a timer. Lock-free. See timerhub-free(7) on when to free its data.
+ * - 0: no event of the timer is delivered any more.
+ * - -ENOENT: the timer has ended, or a thread is taking its event.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -328,8 +328,8 @@ TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct ti
                                    unsigned count, timerhub_timer *ret_timers);
 
 /*
- * Cancels timers and returns how many were live, but not which, so free nothing afterwards.
- * Lock-free.
+ * Cancels timers, and returns how many were live. It does not tell which, so you cannot free their
+ * data yet. Lock-free.
  */
 TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers,
                                       unsigned count);
@@ -355,8 +355,8 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Takes up to `max` events by deadline, and never blocks. If more are left, the eventfd gets a new
- * edge. Lock-free.
+ * Takes up to `max` events, in the order of their deadlines. Never blocks. If more are left, the
+ * eventfd gets a new edge. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
@@ -378,14 +378,13 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
  * Sets the time of a manual hub, and expires due timers. Returns -EINVAL if the time would go back.
- * - `ret_next_ns` may be NULL, and gets when to call it again.
- * - *ret_next_ns is UINT64_MAX if no timer has a deadline.
+ * *ret_next_ns becomes the next deadline, or UINT64_MAX. `ret_next_ns` may be NULL.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub. It is readable if timerhub_advance() is needed earlier than
- * it said. Only poll it. Lock-free.
+ * Returns an eventfd of a manual hub. It is readable when a timer is due before the time that
+ * timerhub_advance() has returned. Only poll it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -419,7 +418,7 @@ TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char
 /* The address of a callback of any type. Cast it to timerhub_fn or timerhub_timeout_fn. */
 typedef void timerhub_any_fn(void);
 
-/* Where a thread is, as seen from timerhub_dispatch() or timerhub_loop_turn(). */
+/* Whether a thread is in a callback, or between callbacks, or outside the library. */
 enum timerhub_where {
 	TIMERHUB_AWAY = 0,        /* in the program's own code, between two calls, or in its wait */
 	TIMERHUB_IN_CALL = 1,     /* inside the call, and in no callback */
@@ -433,8 +432,8 @@ struct timerhub_running {
 	timerhub_any_fn *fn; /* the callback that runs; NULL: none */
 	uint64_t timer; /* handle of that callback's timer, or address of its timeout; 0: none */
 	/*
-	 * The queue that the thread dispatches or dispatched last, and which may be closed; NULL:
-	 * none.
+	 * The queue that the thread dispatches or dispatched last, or NULL. The queue may have been
+	 * closed.
 	 */
 	struct timerhub_queue *queue;
 	void *loop;        /* the struct timerhub_loop that the thread turns, or NULL */
@@ -451,8 +450,8 @@ struct timerhub_running {
 typedef int timerhub_running_fn(const struct timerhub_running *running, void *context);
 
 /*
- * Calls `fn` for each thread that has dispatched the hub's queues, and for its observable loops.
- * Returns 0, what `fn` returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ * Calls `fn` for each thread that has dispatched the hub's queues, and for each observable loop of
+ * the hub. Returns 0, what `fn` returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);

@@ -140,7 +140,7 @@ TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which begins at 0. Call it before the handlers of events. Returns
+ * Sets the time of a manual loop, which begins at 0. Call it before you handle events. Returns
  * -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
@@ -337,7 +337,7 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the thread owns the loop, and the loop owns the timeout. Otherwise the library
- * decides about errors.
+ * returns the error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

@@ -199,9 +199,8 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. `relay` may be NULL.
- * - First call timerhub_relay_stop() and join the threads.
- * - No call may begin, and none be running but a waiting take, which returns -ESHUTDOWN.
+ * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads.
+ * - A take that waits returns -ESHUTDOWN. No other call may run or begin.
  * - Tasks that were taken and not answered come again after their leases.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
@@ -225,11 +224,10 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
                                     char *ret_id);
 
 /*
- * Cancels a task. After 0 it is never delivered, even if it was due. Other results are network
- * errors or:
- *   -EBUSY: somebody has taken the task.
- *   -ENOENT: the task has ended, or was never put.
- *   -ETIMEDOUT: an attempt whose reply was lost may have cancelled the task.
+ * Cancels a task. Returns 0 if the task is never delivered any more, or a network error, or:
+ * - -EBUSY: somebody has taken the task.
+ * - -ENOENT: the task has ended, or was never put.
+ * - -ETIMEDOUT: the task may be cancelled; the reply was lost.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 

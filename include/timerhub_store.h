@@ -201,8 +201,8 @@ TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task until timerhub_store_move(). The view timerhub_list shows `reason`, any number.
- * Frees and returns as timerhub_store_done().
+ * Parks a task until timerhub_store_move(). `reason` is any number, which the view timerhub_list
+ * shows. Frees the task's memory and returns like timerhub_store_done().
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
@@ -249,8 +249,8 @@ struct timerhub_store_change {
 };
 
 /*
- * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, or none. The first error is
- * also in its `result`.
+ * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, or none. An error is also in
+ * the `result` of the change that failed.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);

@@ -155,7 +155,7 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Adds to a counter that only one thread writes, because a locked addition is slower. */
+/* Adds to a counter that only one thread writes. So the addition need not be atomic. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);

@@ -31,8 +31,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Write and read the eventfd by these buffers, which are zeroed in a forked child and then move
- * nothing.
+ * Write to the eventfd, and read it. In a forked child the buffers are zero, so nothing is
+ * transferred.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

@@ -27,7 +27,7 @@ static inline unsigned cpu_current(void)
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	/* The kernel writes cpu_id, a negative number if the thread has no such area. */
+	/* cpu_id is negative if the kernel does not keep it up to date. */
 	int cpu = (int)rseq->cpu_id;
 
 	if (cpu >= 0)
@@ -39,10 +39,7 @@ static inline unsigned cpu_current(void)
 /* For functions that only prefetch, which gcc would remove if they were not inlined. */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
-/*
- * Returns into how many parts to divide things among CPUs, a power of two, with `least` things
- * each.
- */
+/* Returns the number of parts in which CPUs rarely meet. A part has at least `least` things. */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 
 #endif

@@ -22,7 +22,7 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 /* Creates the timerfd. Returns 0 or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
-/* Tells whether a timerfd set to `set_ns` is early enough. Too early costs less than setting it. */
+/* Tells whether a timerfd that is set to `set_ns` need not be set anew. It may expire too early. */
 static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint64_t now_ns)
 {
 	return set_ns > now_ns && set_ns <= until_ns;
@@ -32,8 +32,8 @@ static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint6
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd unreadable before its close, because a forked child's copy would wake epoll.
- * Not in children.
+ * Makes the timerfd unreadable before it is closed, because a forked child may have it open. A
+ * child must not call this.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 

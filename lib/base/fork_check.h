@@ -21,9 +21,7 @@ struct fork_check {
 /* Maps a page that is zeroed in forked children. The caller may use all but its first word. */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/*
- * Compares process numbers, because *is_opener is 0. Returns 0, or -EOWNERDEAD in a forked child.
- */
+/* Compares process ids. Called if *is_opener is 0. Returns 0, or -EOWNERDEAD in a forked child. */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
 /* Returns 0, or -EOWNERDEAD in a forked child, as the result of a public call. */

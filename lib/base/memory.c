@@ -45,7 +45,7 @@ void memory_advise_huge(const struct memory *memory)
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
 }
 
-/* Creates a memfd that others may read. Linux before 6.3 refuses the flag for "no program". */
+/* Creates a memfd that others may read. Tries without MFD_NOEXEC_SEAL on older kernels. */
 static int memory_open_shown(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;

@@ -18,7 +18,7 @@ struct memory {
 /* Reserves zeroed memory, without huge pages. Returns 0 or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
-/* Asks the kernel for huge pages after all. If it refuses, nothing changes. */
+/* Asks the kernel for huge pages. If it refuses, nothing changes. */
 void memory_advise_huge(const struct memory *memory);
 
 /*

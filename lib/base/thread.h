@@ -28,7 +28,9 @@ static inline sigset_t thread_held_signals(void)
 	return held;
 }
 
-/* Blocks these signals too, and stores the old mask. Unblocks none, because one may be pending. */
+/*
+ * Blocks these signals, and stores the old mask. Signals that the program has blocked stay blocked.
+ */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
 	sigset_t held = thread_held_signals();

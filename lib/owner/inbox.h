@@ -57,9 +57,7 @@ void inbox_begin(struct inbox *inbox);
 /* Takes up to `max` slots. Returns how many, 0 once all from before inbox_begin() are taken. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/*
- * Tells whether the inbox is empty. The owner checks this after each later promise (see promise.c).
- */
+/* Tells whether the inbox is empty. */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

@@ -121,10 +121,7 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/*
-	 * Publish first, because kept handles are published again, but their lateness must count
-	 * only once.
-	 */
+	/* Publish now, because the lateness of an event must be counted only once. */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);

@@ -62,7 +62,10 @@ static void owner_use_poll(struct owner *owner)
 	                  TIMERHUB_SLEEPER_POLL); /* relaxed: only for show */
 }
 
-/* Sleeps once in ppoll(2) because io_uring has failed, and for ever if the failures last. */
+/*
+ * io_uring has failed, so sleeps in ppoll(2). If it fails again and again, never uses io_uring
+ * again.
+ */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
 	struct sleeper otherwise;
@@ -172,7 +175,7 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until shortly before `until_ns` and spins for the rest. Wake-ups of callers end it
+ * Sleeps until shortly before `until_ns`, and spins for the rest. A caller can wake the owner
  * earlier.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
@@ -399,8 +402,8 @@ void owner_wait_pass(struct owner *owner)
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	/*
-	 * [pass] pairs with owner_begin_pass(): after the new number, the owner no longer uses the
-	 * queue.
+	 * [pass] pairs with owner_begin_pass(): when a new pass has begun, the owner no longer uses
+	 * the queue.
 	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);

@@ -66,7 +66,7 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
 	/*
-	 * EXT_ARG (Linux 5.11) gives waits a timeout, CQE_SKIP (5.17) multishot polls and exact
+	 * EXT_ARG came with Linux 5.11. CQE_SKIP came with 5.17, as did multishot polls and exact
 	 * timeouts.
 	 */
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&

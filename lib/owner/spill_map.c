@@ -96,7 +96,7 @@ static bool map_walk(struct spill_map *map)
 	while (map->bits[0] == 0) {
 		atomic_u64 *word;
 
-		/* Go up to a level with bits left, then down, where each bit stands for a word. */
+		/* Go up to a level that has bits left, and then down again. */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
 				return false;

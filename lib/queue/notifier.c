@@ -62,7 +62,9 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	/* Seq_cst, because it must not run before the event is published (see the head). */
+	/*
+	 * Seq_cst: this load comes after the publishing of the event (see the head of this file).
+	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            /* Relaxed: it only decides which of several threads writes to the eventfd. */
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -87,7 +89,7 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/* Relaxed is enough: the write that was just counted in `rings` has published the 1. */
+	/* Relaxed is enough, because the write that was just counted in `rings` came after it. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }

@@ -106,14 +106,10 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
-	 * store.
+	 * Relaxed is enough, because a newer handle of the timer is published by a seq_cst store.
 	 */
 	if (u64_load_relaxed(cell) == handle)
-		/*
-		 * If the handle was taken meanwhile, this does no harm, because the cell is filled
-		 * anew first.
-		 */
+		/* This does no harm if the handle was taken meanwhile. */
 		u64_store_relaxed(cell, 0);
 }
 
@@ -141,7 +137,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Kept handles go to `end` or behind, where cells are free or have been read here. */
+	/* Handles that are kept are written again, from the position `end` on. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -209,7 +205,7 @@ bool outbox_exhausted(const struct outbox *outbox)
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * Relaxed, because the head was acquired. TAIL_COMPACTING makes the tail greater than any
+	 * Relaxed, because the head was acquired. During a compaction the tail is greater than any
 	 * head.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);

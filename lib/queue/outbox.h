@@ -84,7 +84,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 /* Returns how many handles are in the outbox. The number may be too high, but never too low. */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Tells whether the outbox is empty and not just being compacted by the owner. */
+/* Tells whether the outbox is empty. It is not while the owner compacts it. */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

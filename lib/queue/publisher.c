@@ -28,9 +28,7 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 		u64_count(&publisher->counts->lateness[bucket], 1);
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
-	/*
-	 * Note when an empty queue gets events, before a thread that takes one asks for statistics.
-	 */
+	/* Store the time at which an empty queue gets events, before anybody can take one. */
 	if (notifier_is_idle(&queue->notifier))
 		u64_store_relaxed(&queue->counts->filled_ns, now_ns); /* relaxed: only shown */
 	publisher->told += queue->unpublished;

@@ -33,10 +33,7 @@ struct timerhub_queue {
 	uint64_t slow_ns;
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
-	/*
-	 * The cell of the last dispatching thread (board/thread_cell.h), which it need not search
-	 * for. Never NULL.
-	 */
+	/* The cell of the thread that dispatched last (board/thread_cell.h). Never NULL. */
 	atomic_ptr cell;
 	struct outbox outbox;
 	struct notifier notifier;

@@ -19,7 +19,7 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 	u64_store_relaxed(&queue->counts->taken_ns, now_ns);
 }
 
-/* Remembers a cell for the thread's next dispatch. Relaxed, because others search for their own. */
+/* Remembers the thread's cell for its next dispatch. Relaxed is enough for a hint. */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
 	ptr_store_relaxed(&queue->cell, cell);

@@ -255,7 +255,7 @@ void address_redirect(struct address *address, const char *text, const struct ad
 	if (!split(&word, &part, ' ', false) || !split(&word, &part, ' ', false) ||
 	    !split(&host, &part, ':', true) || part.len == 0 || part.len >= ADDRESS_PORT_BYTES)
 		return;
-	/* An error without a host means the node that sent it. */
+	/* A redirect without a host leads to the node that has sent it. */
 	if (host.len == 0)
 		host = (struct part){ .at = from->host, .len = strlen(from->host) };
 	if (copy(address->next_host, &host, false) < 0)

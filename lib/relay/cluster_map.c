@@ -58,7 +58,7 @@ static bool is_listed(const char *nodes, const char *name)
 	return false;
 }
 
-/* Adds a node to the list, unless it has no port and could not be read back. */
+/* Adds a node to the list, if its address is complete and short enough. */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])
 {

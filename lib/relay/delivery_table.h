@@ -61,7 +61,10 @@ struct arrival {
 	uint64_t trust_ns;
 };
 
-/* Adds a reply's deliveries that are new and from timerhub. Returns how many, or -ENOMEM. */
+/*
+ * Adds the new deliveries of a reply. Leaves out what other programs wrote. Returns how many, or
+ * -ENOMEM.
+ */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 

@@ -36,7 +36,7 @@ static const struct {
 	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
-	/* The user lacks the right to a command that our functions call, a key or a channel. */
+	/* An ACL forbids the user a key, a channel or a command. */
 	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "DENIED", { -EACCES, ERROR_REPLY_REFUSAL } }, /* protected mode */
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },

@@ -27,7 +27,7 @@ struct error_reply {
 
 struct error_reply error_reply_of(const char *text);
 
-/* Notes words for this thread's last error, which error_reply_words(error) then returns. */
+/* Stores words that error_reply_words() returns for this error in this thread. */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 

@@ -81,7 +81,7 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/* Returns 0 if the server is a cluster node or a single server, as its address says. */
+/* Checks whether the server is a cluster node, or is none, as the address says. */
 static int check_mode(const struct reply *reply, bool cluster)
 {
 	const char *mode = field(reply, "mode");

@@ -27,10 +27,7 @@ struct handshake_pause {
 	void *arg;
 };
 
-/*
- * Connects to an address's server, or to the master that Sentinels or nodes name, else returns
- * -EROFS.
- */
+/* Connects to the server of an address, or to the master that its Sentinels or nodes name. */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    const struct handshake_pause *pause, uint64_t timeout_ns);
 
@@ -38,7 +35,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 void handshake_ask_master(struct wire *wire, const struct address *address);
 
 /*
- * Reads where the master is from a Sentinel's reply. Returns -EROFS if the Sentinel does not know.
+ * Reads a Sentinel's reply, which has the master's address. Returns -EROFS if the Sentinel does not
+ * know it.
  */
 int handshake_read_master(const struct reply *reply, struct address *server);
 

@@ -66,10 +66,7 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->ran_us = answer->now_us;
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
-	/*
-	 * Keep an earlier bell_ns, because this poll may have run before the message's task was
-	 * added.
-	 */
+	/* Keep the time of a message, because its task may have been added after this poll. */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
 

@@ -33,10 +33,7 @@ struct look_timing {
 	uint64_t asked_ns;  /* local time at which the last look was sent */
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
-	/*
-	 * The earliest poll that wake-up messages since the last poll ask for, or
-	 * LOOK_TIMING_NEVER.
-	 */
+	/* The poll that wake-up messages have asked for, or LOOK_TIMING_NEVER. */
 	uint64_t bell_ns;
 	/* This process's rank among the relays, as Redis last told it. Rank 0 polls first. */
 	uint64_t rank;

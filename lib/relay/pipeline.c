@@ -194,7 +194,7 @@ static void give_back(struct pipeline *pipeline)
 		request->in_doubt = true;
 		requests_append(&back, request);
 	}
-	/* Changes without a reply may still arrive, so the next server must refuse this epoch. */
+	/* Changes without a reply may still arrive. With a new epoch, Redis will refuse them. */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
 		pipeline->client->epoch++;
@@ -216,9 +216,7 @@ int pipeline_why(const struct pipeline *pipeline)
 {
 	int why = pipeline->later ? pipeline->later : pipeline->why;
 
-	/*
-	 * -EEXIST is a wrong list of servers. Later callers would think that a put's task exists.
-	 */
+	/* After the open, -EEXIST would mean that a put's task exists. */
 	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
@@ -289,10 +287,7 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode_request(pipeline, request, now_ns);
 }
 
-/*
- * Encodes all requests. Puts may come last and share commands, because concurrent calls have no
- * order.
- */
+/* Encodes all requests. Puts come last, because several puts can share a command. */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -486,7 +481,7 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
-	/* The loop below takes the puts with `joins` off the list, together with their first. */
+	/* Puts with `joins` share a command with the put before them, so they are removed below. */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;

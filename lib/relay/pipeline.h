@@ -59,7 +59,7 @@ bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *paus
 /* Closes the connection because of `why`. Its requests go back to the mailbox, to be sent again. */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
-/* Returns whether there is a connection whose server does not refuse requests for now. */
+/* Returns whether commands can be sent now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /* Returns the error that keeps requests from being sent, or 0. */
@@ -79,10 +79,10 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 /* Finishes expired requests. If it returns an error, a reply is overdue: call pipeline_lose(). */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/* Returns whether Redis still has to list lost deliveries. Until then, read no new ones. */
+/* Returns whether a list of lost deliveries is still to come. While it is, read no new ones. */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/* Returns how many commands have no reply yet. Puts that share one count once. */
+/* Returns how many commands have no reply yet. */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

@@ -165,10 +165,7 @@ static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int 
 	}
 	*ret_result = connected ? 0 : error;
 	if (connected)
-		/*
-		 * One server is enough, but others may report within OTHERS_NS that the list is
-		 * wrong.
-		 */
+		/* An open needs one server. It waits OTHERS_NS for errors of the others. */
 		return !untried || passed_ns >= OTHERS_NS;
 	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
 }

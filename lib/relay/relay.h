@@ -37,10 +37,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 /* Makes the threads of all shards look for work again. Called with the relay's lock held. */
 void relay_wake_shards(struct timerhub_relay *relay);
 
-/*
- * Lets timerhub_relay_take() wait one more second for silent servers. Called with the relay's lock
- * held.
- */
+/* Ends takes that wait for servers, within one second. Called with the relay's lock held. */
 void relay_end_reads(struct timerhub_relay *relay);
 
 /* Returns the shard (the server and its thread) that has the task with this id. */

@@ -120,7 +120,10 @@ enum effect {
 struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
-	/* Letters for the first arguments: i id, w when, f flags, e delivery, r reason, c count. */
+	/*
+	 * The first arguments of the function: i is id, w when, f flags, e delivery, r reason, c
+	 * count.
+	 */
 	const char *words;
 	enum effect effect;
 	size_t counter; /* offset in struct timerhub_relay_stats; 0: it is not counted */

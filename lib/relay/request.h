@@ -56,7 +56,7 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The stream entry that delivered the task. A REQUEST_RECOVER lists the entries behind it.
+	 * The stream entry that delivered the task. A REQUEST_RECOVER lists the entries after it.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -103,7 +103,7 @@ struct reads {
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
 
-/* This process as a client of one server. After the open, only the server's thread writes it. */
+/* The state of a connection to one server. Only the thread for this server writes it. */
 struct client {
 	struct shared *shared;
 	uint32_t shard; /* index of the server */
@@ -115,7 +115,7 @@ struct client {
 	/* Until this time on Redis's clock, servers refuse changes with a lower epoch. */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
-	/* How much earlier than their callers' timeouts the deadlines of changes are, or 0. */
+	/* The deadlines of changes are earlier than their callers' timeouts by this, or 0. */
 	uint64_t cut_ns;
 	/* Redis's time in a reply, and when its request was sent and the reply was read. */
 	uint64_t anchor_us;
@@ -172,7 +172,9 @@ void request_encode(const struct client *client, const struct request *request,
 void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes);
 
-/* Returns the caller's result: -ETIMEDOUT for a refusal that an earlier sending may have caused. */
+/*
+ * Returns the result for the caller. If the request was sent twice, a refusal can mean -ETIMEDOUT.
+ */
 int request_result(const struct request *request, int result);
 
 /* Reads a reply, with the relay's lock held. Returns false if the request must be sent again. */

@@ -81,10 +81,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	struct wire *wire;
 	int result;
 
-	/*
-	 * Send no ASKING: a subscription has no keys, and its several replies would confuse
-	 * wire_next().
-	 */
+	/* Send no ASKING before a subscription, because that has no keys. */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
@@ -145,7 +142,9 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
-	/* Most wake-up messages go only to ranks 0 and 1, so only these send PINGs. */
+	/*
+	 * Only ranks 0 and 1 get most wake-up messages, so only they test the connection by PING.
+	 */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)

@@ -114,10 +114,7 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
-/*
- * Counts an outdated answer. Returns true if most Sentinels gave one, because they were configured
- * anew.
- */
+/* Counts a Sentinel's outdated answer. Returns true if most of the Sentinels have given one. */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
 	unsigned count = address_count_sentinels(watch->address);

@@ -30,7 +30,10 @@ struct sentinel_watch {
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
                          uint64_t seed);
 
-/* Asks for the master if due. used_ns is the last call's time. Returns when to call again. */
+/*
+ * Asks for the master when it is time. The last command was sent at used_ns. Returns when to call
+ * again.
+ */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 
 /*

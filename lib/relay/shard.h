@@ -46,7 +46,7 @@ struct shard {
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
-/* Closes a shard's connections and its sleeper. The shard's thread does not run. */
+/* Closes a shard's connections. Its thread must have ended. */
 void shard_fini(struct shard *shard);
 
 /*

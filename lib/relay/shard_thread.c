@@ -117,7 +117,7 @@ static bool attempt_goes_on(void *arg)
 	struct shard *shard = attempt->shard;
 	uint64_t now_ns = sleeper_now_ns();
 
-	/* An open gives up after its own timeout. */
+	/* timerhub_relay_open() waits for its timeout only. */
 	if (shard->pipeline.why == 0 && now_ns - attempt->begin_ns >= shard->shared->timeout_ns) {
 		shard->pipeline.why = -EHOSTUNREACH;
 		tell_open(shard);
@@ -137,7 +137,10 @@ static uint64_t pass(struct shard *shard)
 
 	tell_open(shard);
 	if (!open) {
-		/* A newer version has changed the keys, so a task taken now could not be ended. */
+		/*
+		 * Take no tasks if a newer version has changed the queue, because they could not be
+		 * ended.
+		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			shard_lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);
@@ -193,7 +196,10 @@ static void say_goodbye(struct shard *shard)
 	unsigned owed = pipeline_owed(&shard->pipeline);
 	bool takes;
 
-	/* Without a connection, others get these after leases and failover delays. */
+	/*
+	 * Without a connection these tasks cannot be given back. Others get them after their
+	 * leases.
+	 */
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
 	/*

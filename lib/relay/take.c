@@ -62,7 +62,7 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 	     now_ns = sleeper_now_ns())
 		eventcount_wait(&request->finished, 0, by_ns - now_ns);
 	lock_take(&relay->shared.lock);
-	/* A later reply does no harm, because the task is set aside. */
+	/* Redis may answer later. That does no harm, because the delivery was put aside. */
 	if (eventcount_number(&request->finished) == 1)
 		result = request->result;
 	brief->is_awaited = false;

@@ -233,7 +233,7 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 	return result;
 }
 
-/* Sends encrypted bytes. If that fails, returns the error of an unread TLS alert. */
+/* Sends encrypted bytes. If that fails, returns the error of a TLS alert, if one has come. */
 static int send_sealed(struct wire *wire)
 {
 	int result = send_bytes(wire, &wire->sealed), told;

@@ -31,7 +31,7 @@ int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 void wire_leave(struct wire *wire); /* closes only the descriptor; `wire` may be NULL */
 
-/* Returns whether the host has more IP addresses. `tries` of the address selects one. */
+/* Returns whether the host has another IP address to try. */
 bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
@@ -45,13 +45,10 @@ struct bytes *wire_output(struct wire *wire);
  */
 int wire_flush(struct wire *wire);
 
-/*
- * Reads all that has arrived. Returns 0, -EPROTO if Redis never sends that, or wire_flush()'s
- * errors.
- */
+/* Reads all that has arrived. Returns 0, -EPROTO for nonsense, or an error of wire_flush(). */
 int wire_fill(struct wire *wire);
 
-/* Stores the next reply, which the caller frees. Returns 1, 0 without one, -EPROTO or -ENOMEM. */
+/* Stores the next reply, and returns 1, or 0 if none is complete. The caller frees the reply. */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*

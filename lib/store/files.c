@@ -81,10 +81,7 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/*
-		 * Fill the descriptors 0 to 2 first. To move this one later would drop SQLite's
-		 * locks.
-		 */
+		/* Fill the descriptors 0 to 2 first, because SQLite must not use them. */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
@@ -181,7 +178,7 @@ static bool byte_lock(int fd, int64_t byte, short type)
 	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/* Returns the pid that has locked one of these bytes; 0: nobody; -1: the lock has none. */
+/* Returns the pid of a process with a lock on these bytes, or 0. A lock without a pid gives -1. */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
 	struct flock lock = {
@@ -217,7 +214,7 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 	return true;
 }
 
-/* Returns whether either lock of the turn is taken (see the head of this file). */
+/* Returns whether a writer holds or awaits the turn (see the head of this file). */
 bool files_have_queue(const struct files *files)
 {
 	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;

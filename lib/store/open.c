@@ -115,7 +115,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/* Open the keeper's connection by the resolved name, so that both have the same file. */
+	/* Open the second connection with the resolved name, so that it has the same file. */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
@@ -227,7 +227,7 @@ static void store_read_shift(struct timerhub_store *store)
 {
 	char text[128] = { 0 };
 	long long s = 0, ns = 0;
-	/* this file is about future children, whose namespace differs only after unshare(2) */
+	/* strictly, these are the offsets of the process's future children */
 	int fd = DESCRIPTOR_ABOVE_STDIO(open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC));
 	const char *line;
 
@@ -239,7 +239,7 @@ static void store_read_shift(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Syncs the WAL through SQLite, which also syncs the folder with the names of new files. */
+/* Syncs the WAL through SQLite, which also syncs the folder, for the names of new files. */
 static int store_sync_names(struct timerhub_store *store)
 {
 	sqlite3_file *wal = NULL;
@@ -260,7 +260,7 @@ static int store_begin(struct timerhub_store *store)
 		return result == -EAGAIN ? -EBUSY : result;
 	result = deliver_open(store);
 	files_make_room(&store->files, store->frame_bytes, 0);
-	/* if this transaction's lock cannot be seen, takers must poll for those of others */
+	/* if SQLite's write lock is not visible here, takers must poll */
 	if (!files_is_writing(&store->files))
 		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);

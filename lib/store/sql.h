@@ -104,7 +104,10 @@ struct values {
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret);
 
-/* Returns how many rows were changed, or with `ret`, whether there was a value to store there. */
+/*
+ * Returns how many rows were changed. With `ret`, stores a value there, and returns 1 if there was
+ * one.
+ */
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);
 
@@ -112,10 +115,7 @@ int statement_run(struct statements *statements, enum statement which, const str
 int transaction_begin(struct statements *statements);
 int transaction_end(struct statements *statements, int result);
 
-/*
- * Begin and end a savepoint. An error in `result` undoes it, or without memory the whole
- * transaction.
- */
+/* Begin and end a savepoint. The end undoes the changes if `result` is an error. */
 int savepoint_begin(struct statements *statements);
 int savepoint_end(struct statements *statements, int result);
 

@@ -82,7 +82,7 @@ struct timerhub_store {
 		struct timerhub_store_stats counts;
 	} shared;
 
-	/* What is done after a commit: syncs of the WAL, and the items of submits. */
+	/* Syncs of the WAL, and completions of timerhub_store_submit(). */
 	struct {
 		struct lock lock; /* held from a sync until its results are reported, in order */
 		struct work *completed, **last_completed;
@@ -166,7 +166,7 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* Relaxed, because sync_wal() checks again under the lock under which a sync fails. */
+	/* Relaxed, because sync_wal() checks it again with the lock held. */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 
@@ -183,7 +183,9 @@ bool files_are_there(const struct files *files);
 /* Returns whether `database` names the store's database. */
 bool files_are_of(const struct files *files, const char *database);
 
-/* Returns whether another handle has or awaits the turn, a file lock for which writers queue. */
+/*
+ * Writers queue for a file lock, the turn. Returns whether another handle has it or waits for it.
+ */
 bool files_have_queue(const struct files *files);
 
 /*
@@ -198,7 +200,10 @@ bool files_is_writing(const struct files *files);
 /* Returns the pid of a process that holds one of the WAL's read locks, or 0. */
 int files_reader(const struct files *files);
 
-/* Appends zeros to the WAL, to end tasks on a full disk. Called with the write lock held. */
+/*
+ * Reserves room in the WAL, so that tasks can be ended on a full disk. Called with the write lock
+ * held.
+ */
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
 bool files_have_room(const struct files *files, uint64_t used_bytes);
 uint64_t files_wal_bytes(const struct files *files);
@@ -237,7 +242,7 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
  */
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
-/* Does the takes among the work items: ends old leases, and hands out due tasks. */
+/* Hands out due tasks to the threads that wait for them, and ends old leases. */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
 /* After a reboot, ends all leases. */

@@ -86,7 +86,7 @@ static int clock_mend(struct timerhub_store *store)
 	};
 	int result = statement_run(&store->statements, DO_MEND_PERIODS, &values, NULL);
 
-	/* the view timerhub_list converts the ends of leases by this offset */
+	/* the view timerhub_list needs the offset of the clocks */
 	if (result >= 0)
 		result = statement_run(&store->statements, DO_SET_CLOCK, &values, NULL);
 	store->offset_us = values.number;
@@ -256,7 +256,7 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0 && clock_was_set(store))
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
-	/* Run this UPDATE only if a lease is over, because it is slow even without a row. */
+	/* This UPDATE is slow even if it changes nothing, so run it only if a lease is over. */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -349,7 +349,7 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/* a long transaction may have ended by this write, so begin with short sleeps */
+		/* somebody has written, and perhaps committed, so look again soon */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
@@ -359,7 +359,7 @@ static void watch_clear(struct timerhub_store *store)
 		bell_ring(store->watch.bell);
 }
 
-/* Returns after how many us to look again while somebody writes; INT64_MAX: nobody does. */
+/* Returns the time until the next look, in us. Returns INT64_MAX if nobody is writing. */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
 	uint64_t now_ns = clock_monotonic_ns(), us;
@@ -390,9 +390,7 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (result != 0)
 		return result;
 	now_us = store_now_us(&store->wall);
-	/*
-	 * The timer is on the wall clock, also for leases. It expires if somebody sets that clock.
-	 */
+	/* The timerfd is set on the wall clock, so it also expires when that clock is set. */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
 	/* relaxed: see watch_files() */
@@ -440,10 +438,7 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		sleep_on(store->watch.epoll_fd, left_ns(taker->deadline_ns));
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
-		/*
-		 * Do not pause while a commit is being made after a rest, because its task would be
-		 * late.
-		 */
+		/* Do not pause if commits are rare, because a pause makes a new task late. */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
 		else
@@ -459,7 +454,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* a take without time has waited for a writer by now, so watch() does not wait again */
+	/* a take with timeout 0 does not wait for a writer twice */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 

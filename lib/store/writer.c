@@ -182,9 +182,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			break;
 		if (!waits)
 			continue;
-		/*
-		 * Programs without this library write without the turn, so try again after a while.
-		 */
+		/* Other programs do not queue for the write lock, so try again. */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
 	}
@@ -444,7 +442,7 @@ static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 	if (result != SQLITE_OK)
 		used = store->keeper.wal_bytes;
 	lock_give(&store->shared.lock);
-	/* Another program may have truncated the WAL, or a reader made it grow into its room. */
+	/* There may be too little room, because the WAL has grown or was truncated. */
 	if (!files_have_room(&store->files, used) &&
 	    writer_begin(store, clock_monotonic_ns() + waits_ns) == 0) {
 		files_make_room(&store->files, store->frame_bytes, used);
@@ -536,15 +534,12 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
-	/* only a leader may begin the WAL anew or make room, so ask for one */
+	/* leave it to the next leader to begin the WAL anew or to make room */
 	restarts = !files_have_room(&store->files, bytes) ||
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/*
-	 * Other processes write too, so believe the checkpoint, unless this store has committed
-	 * meanwhile.
-	 */
+	/* Other processes write too, so store what the checkpoint has found. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
