@@ -110,7 +110,7 @@ class Load:
         self.beats = []  # a heap of (time of a client's next heartbeat, its number, the client)
         self.epoll = select.epoll()
         self.epoll.register(server.process.stdout, select.EPOLLIN)
-        self.begun = self.connected = self.refused = self.heartbeats = self.fell_silent = 0
+        self.begun = self.refused = self.heartbeats = self.fell_silent = 0
         self.closed_silent = self.closed_wrongly = self.missed = 0
         self.closed_our_pause = 0  # of clients that this process kept from sending in time
         self.lateness_ns = []
@@ -141,7 +141,6 @@ class Load:
             return
         self.clients[connection.fileno()] = client
         self.epoll.register(connection, select.EPOLLIN)
-        self.connected += 1
         self.plan_beat(client, client.sent_ns)
 
     def beat(self, client):
@@ -242,7 +241,7 @@ class Load:
     def table(self):
         late, count = sorted(self.lateness_ns), len(self.lateness_ns)
         messages = self.server.figure(b"messages")
-        yield "connections", self.connected, ""
+        yield "connections", self.begun - self.refused, ""
         if self.refused:
             yield "not connected", self.refused, ""
         yield "heartbeats", self.heartbeats, "sent"
@@ -268,7 +267,7 @@ class Load:
             return "the server ended by itself, or not as it should"
         if self.closed_wrongly or self.missed:
             return "connections were closed wrongly or missed"
-        if self.connected != self.options.connections and not self.interrupted:
+        if self.begun - self.refused != self.options.connections and not self.interrupted:
             return "not all connections could be made"
         return None
 

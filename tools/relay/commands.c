@@ -2,7 +2,6 @@
 /* The commands of timerhub-relay that call one function of timerhub-relay(5) on one server. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <timerhub_relay.h>
 

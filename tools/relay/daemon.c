@@ -54,16 +54,12 @@ static uint64_t watchdog_us(void)
 	return us > 0 && us < HOUR_US ? us : HOUR_US;
 }
 
-/* Returns the signal's number, or 0 if none came within `us`. */
-static int wait_for_signal(const sigset_t *signals, uint64_t us)
+/* Returns whether a signal came within `us`. */
+static bool wait_for_signal(const sigset_t *signals, uint64_t us)
 {
-	struct timespec timeout = {
-		.tv_sec = (time_t)(us / US_PER_S),
-		.tv_nsec = (long)(us % US_PER_S) * 1000,
-	};
-	int number = sigtimedwait(signals, NULL, &timeout);
+	const struct timespec timeout = timespec_of(us * NS_PER_US);
 
-	return number > 0 ? number : 0;
+	return sigtimedwait(signals, NULL, &timeout) > 0;
 }
 
 /* ---- what goes wrong ---- */
@@ -143,7 +139,7 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 			tell_open(served, failure_words(result), "; tries again");
 			told = true;
 		}
-		if (wait_for_signal(signals, US_PER_S / 10) > 0)
+		if (wait_for_signal(signals, US_PER_S / 10))
 			return 1;
 	}
 }
@@ -198,7 +194,7 @@ static void serve(struct served *queues, int count, const struct timerhub_relay_
 		wait_us = is_refused ? AGAIN_US : ASK_POLICY_US;
 		wait_us = watchdog_us() < wait_us ? watchdog_us() : wait_us;
 		since_asked_us += wait_us;
-		if (wait_for_signal(signals, wait_us) != 0)
+		if (wait_for_signal(signals, wait_us))
 			return;
 		is_refused = look_after(queues, count, config);
 		notify("WATCHDOG=1");

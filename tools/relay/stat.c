@@ -5,18 +5,13 @@
 
 #include "tool.h"
 
-void begin_stat(struct call *call)
-{
-	begin(call, "stat", STAT_KEYS, (const char *const[]){ NULL });
-}
-
 enum status ask_stat(struct call *call, uint32_t shard, const char *queue, struct reply **ret_reply)
 {
 	enum status status = reach(call, shard, NEEDS_QUEUE, queue);
 
 	if (status != GOOD)
 		return status;
-	begin_stat(call);
+	begin(call, "stat", STAT_KEYS, (const char *const[]){ NULL });
 	return ask_reply(call, queue, ret_reply);
 }
 

@@ -126,9 +126,6 @@ enum status do_check(struct call *call, char **words);
 
 #define STAT_KEYS "due task ready dead past state seats seen"
 
-/* Encodes the call of the function. */
-void begin_stat(struct call *call);
-
 /* Connects to a server and calls the function, as reach() and ask_reply() do. */
 enum status ask_stat(struct call *call, uint32_t shard, const char *queue,
                      struct reply **ret_reply);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The command top: readings of queues, each with one call of timerhub_stat on each server. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static enum status read_server(struct watched *watched, uint32_t shard)
 	watched->earlier[shard] = watched->replies[shard];
 	watched->replies[shard] = NULL;
 	if (result == 0) {
-		begin_stat(call);
+		begin(call, "stat", STAT_KEYS, (const char *const[]){ NULL });
 		result = handshake_call(call->wire, &watched->replies[shard], STEP_NS);
 	}
 	close_call(call);

@@ -10,14 +10,12 @@
 
 #include "tool.h"
 
-bool tool_read_task(const char *text, struct named_task *ret_task)
+bool tool_read_task(const char *text, uint64_t *ret_id, const char **ret_key)
 {
-	*ret_task = (struct named_task){ .id = 0 };
-	if (*text == '=' && text[1] != '\0') {
-		ret_task->key = text + 1;
-		return true;
-	}
-	return console_number(text, &ret_task->id);
+	if (*text != '=' || text[1] == '\0')
+		return console_number(text, ret_id);
+	*ret_key = text + 1;
+	return true;
 }
 
 /* Says why a change was refused. What the database is to blame for has another exit status. */
@@ -97,13 +95,10 @@ enum status tool_put(char **arguments)
 static enum status change(char **arguments, struct timerhub_store_change *what)
 {
 	struct timerhub_store *store;
-	struct named_task task;
 	int result;
 
-	if (!tool_read_task(arguments[1], &task))
+	if (!tool_read_task(arguments[1], &what->id, &what->key))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
-	what->id = task.id;
-	what->key = task.key;
 	result = open_store(&store, arguments[0], false);
 	if (result < 0)
 		return tool_complain(arguments[0], result);

@@ -188,11 +188,12 @@ enum status tool_list(char **arguments)
 
 enum status tool_show(char **arguments)
 {
-	struct named_task task;
+	const char *key = NULL;
+	uint64_t id = 0;
 	enum status status;
 	struct look look;
 
-	if (!tool_read_task(arguments[1], &task))
+	if (!tool_read_task(arguments[1], &id, &key))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
 	status = look_open(&look, arguments[0],
 	                   "SELECT CAST(data AS BLOB) FROM timerhub_tasks"
@@ -200,10 +201,10 @@ enum status tool_show(char **arguments)
 	                   options.queue ? options.queue : "");
 	if (status != GOOD)
 		return status;
-	if (task.key)
-		(void)sqlite3_bind_text(look.statement, 2, task.key, -1, SQLITE_STATIC);
+	if (key)
+		(void)sqlite3_bind_text(look.statement, 2, key, -1, SQLITE_STATIC);
 	else
-		(void)sqlite3_bind_int64(look.statement, 3, (int64_t)task.id);
+		(void)sqlite3_bind_int64(look.statement, 3, (int64_t)id);
 	if (look_next(&look, &status)) {
 		const void *data = sqlite3_column_blob(look.statement, 0);
 
@@ -323,34 +324,27 @@ static const struct invariant {
 	  " WHERE id > (SELECT seq FROM sqlite_sequence WHERE name = 'timerhub_tasks')" },
 };
 
-/* Prints up to ten faults of one kind. Returns how many. */
-static unsigned find_faults(struct look *look, const char *what, enum status *ret_status)
-{
-	unsigned found = 0;
-
-	for (; found < 10 && look_next(look, ret_status); found++)
-		(void)printf("%sdamaged%s: %s: %s\n", console_colour(stdout, CONSOLE_BAD),
-		             console_colour(stdout, CONSOLE_PLAIN), what,
-		             (const char *)sqlite3_column_text(look->statement, 0));
-	return found;
-}
-
+/* Prints up to ten faults of each kind. */
 enum status tool_check(char **arguments)
 {
 	const unsigned all = sizeof(invariants) / sizeof(invariants[0]);
 	struct look look;
 	enum status status = look_open(&look, arguments[0], invariants[0].sql, NULL);
-	unsigned faults = 0;
+	bool is_damaged = false;
 
 	if (status != GOOD)
 		return status;
 	for (unsigned i = 0; i < all && status == GOOD; i++) {
 		status = look_ask(&look, invariants[i].sql, NULL);
-		if (status == GOOD)
-			faults += find_faults(&look, invariants[i].what, &status);
+		for (unsigned j = 0; j < 10 && status == GOOD && look_next(&look, &status); j++) {
+			(void)printf("%sdamaged%s: %s: %s\n", console_colour(stdout, CONSOLE_BAD),
+			             console_colour(stdout, CONSOLE_PLAIN), invariants[i].what,
+			             (const char *)sqlite3_column_text(look.statement, 0));
+			is_damaged = true;
+		}
 	}
 	look_close(&look);
-	if (status != GOOD || faults > 0)
+	if (status != GOOD || is_damaged)
 		return status != GOOD ? status : DAMAGED;
 	(void)printf("%swhole%s: no damage found\n", console_colour(stdout, CONSOLE_GOOD),
 	             console_colour(stdout, CONSOLE_PLAIN));

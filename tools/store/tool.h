@@ -31,13 +31,8 @@ enum status tool_put(char **arguments);
 enum status tool_cancel(char **arguments);
 enum status tool_move(char **arguments);
 
-/* A task as the user names it: by its id, or as =KEY. */
-struct named_task {
-	uint64_t id;
-	const char *key; /* NULL: by its id */
-};
-
-bool tool_read_task(const char *text, struct named_task *ret_task);
+/* Reads a task's id, or its key from =KEY, and leaves the other as it is. False if neither. */
+bool tool_read_task(const char *text, uint64_t *ret_id, const char **ret_key);
 
 /* ---- looks.c: commands that only read, on a read-only connection ---- */
 

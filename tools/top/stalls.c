@@ -247,9 +247,7 @@ static void print_changes(struct stalls *stalls)
 			print_line(stalls, stall, "begins");
 			stall->is_told = true;
 		}
-		if (kept != i)
-			stalls->list[kept] = *stall;
-		kept++;
+		stalls->list[kept++] = *stall;
 	}
 	stalls->count = kept;
 }

@@ -168,10 +168,8 @@ void target_close(struct target *target)
 {
 	for (unsigned i = 0; i < target->hub_count; i++)
 		hub_forget(&target->hubs[i]);
-	target->hub_count = 0;
 	if (target->proc >= 0)
 		(void)close(target->proc);
-	target->proc = -1;
 }
 
 /*
@@ -314,11 +312,8 @@ static int find_hubs(struct target *target)
 	if (!clocks_ahead(target->proc, target->ahead_ns))
 		return refuse_living(target, "is in a time namespace of unknown clocks", "");
 	folder = proc_folder(target->proc, "fd");
-	if (!folder) {
-		int error = errno;
-
-		return refuse_living(target, "may not be looked at: ", strerror(error));
-	}
+	if (!folder)
+		return refuse_living(target, "may not be looked at: ", strerror(errno));
 	while ((entry = readdir(folder)))
 		if (isdigit((unsigned char)entry->d_name[0])) {
 			refused = target_look_at(target, dirfd(folder), entry->d_name, own_pid);
