@@ -54,28 +54,31 @@ extern "C" {
 struct timerhub;
 
 /*
- * A queue, in which events of expired timers wait until a thread takes them. Each event goes to one
- * thread.
+ * A queue, in which the events of expired timers wait until a thread takes them. Several threads
+ * can share the work of one queue; each event goes to one of them.
  */
 struct timerhub_queue;
 
 /*
- * A handle, which names a timer and is never 0. Calls return -ENOENT once the timer has ended. The
- * library uses a handle again only after 2^38 further timers.
+ * A handle, which names a timer in calls such as timerhub_cancel(). It is never 0. Once its timer
+ * has ended, calls with it return -ENOENT: the library uses it again only after 2^38 further
+ * timers.
  */
 typedef uint64_t timerhub_timer;
 
 struct timerhub_event;
 
 /*
- * The type of a timer's callback.
- * - It must return on the thread that calls it.
- * - It may make any call, except to close its own queue or hub.
- * - It may throw a C++ exception, but must not leave by longjmp().
+ * The type of a timer's callback. It must return on the thread that calls it. It may make any call,
+ * except to close its own queue or hub. It may throw a C++ exception, but must not leave by
+ * longjmp().
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
-/* The clock of a hub's deadlines. timerhub_open(3) says what happens when the wall clock is set. */
+/*
+ * The clock that a hub's deadlines refer to. timerhub_open(3) says what happens to timers when
+ * somebody sets the wall clock.
+ */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* stands still while the machine is suspended */
 	TIMERHUB_CLOCK_BOOTTIME = 1,  /* goes on while the machine is suspended */
@@ -85,8 +88,8 @@ enum timerhub_clock {
 /* How the hub's owner thread sleeps until the next timer is due. */
 enum timerhub_sleeper {
 	/*
-	 * The hub uses io_uring if the kernel permits it, else ppoll(2). The environment variable
-	 * TIMERHUB_SLEEPER, "poll" or "uring", overrides this.
+	 * The hub uses io_uring if the kernel permits it, and ppoll(2) if not. The environment
+	 * variable TIMERHUB_SLEEPER overrides this choice if it is "poll" or "uring".
 	 */
 	TIMERHUB_SLEEPER_AUTO = 0,
 	TIMERHUB_SLEEPER_URING = 1, /* io_uring; timerhub_open() fails if the kernel refuses it */
@@ -100,8 +103,9 @@ enum timerhub_sleeper {
 #define TIMERHUB_ABSOLUTE (1u << 0)
 
 /*
- * A flag for timerhub_spec: an expired timer stays live, but idle, until it is re-armed or
- * cancelled. A periodic timer cannot have this flag (-EINVAL).
+ * A flag for timerhub_spec: the timer does not end when it expires. It is then idle, still counts
+ * as live, and can be re-armed until it is cancelled. A periodic timer cannot have this flag
+ * (-EINVAL).
  */
 #define TIMERHUB_KEEP (1u << 1)
 
@@ -159,14 +163,16 @@ struct timerhub_config {
 	uint32_t sleeper;      /* how the owner thread sleeps, an enum timerhub_sleeper */
 	uint32_t cpu_plus_one; /* pins the owner to CPU cpu_plus_one - 1; 0: where main() may run */
 	/*
-	 * How long before a deadline the owner thread wakes up and spins; see timerhub_open(3). 0:
-	 * the hub chooses at most 16 us.
+	 * How long before a deadline the owner thread wakes up and spins until it. That makes
+	 * events more punctual, and costs CPU time; timerhub_open(3) has figures. 0: the hub
+	 * chooses at most 16 us.
 	 */
 	uint64_t spin_ns;
 	const char *thread_name; /* the owner's name in ps -T, up to 15 bytes; NULL: "timerhub" */
 	/*
-	 * A callback that takes this long or longer is slow, see timerhub_slow(). 0: 10 ms;
-	 * UINT64_MAX: none is slow.
+	 * A callback that takes this long or longer is slow. timerhub_slow() reports the slow
+	 * callbacks of a hub that was opened with TIMERHUB_OBSERVABLE. 0: 10 ms; UINT64_MAX: no
+	 * callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -179,7 +185,10 @@ struct timerhub_queue_config {
 
 #define TIMERHUB_LATENESS_BUCKETS 64
 
-/* What a hub has done and holds now. The numbers are read one by one, so they may not add up. */
+/*
+ * What a hub has done since it was opened, and what it holds now. The numbers may not add up
+ * exactly, because they are read one by one while other threads change them.
+ */
 struct timerhub_stats {
 	uint64_t armed;     /* how many timers were armed */
 	uint64_t refiled;   /* how often the owner found that a timer had a later deadline by now */
@@ -188,7 +197,10 @@ struct timerhub_stats {
 	uint64_t delivered; /* how many events drain, wait or dispatch handed out */
 	uint64_t overruns;  /* periods that shared the event of an earlier period */
 	uint64_t live;      /* timers that are live now, including idle ones */
-	/* The most timers that were live at once. It can be too high by 256 for each CPU. */
+	/*
+	 * The most timers that were live at once. It can be too high, by up to 256 for each CPU,
+	 * because it counts the slots that timers have ever used.
+	 */
 	uint64_t live_max;
 	uint64_t inbox_max;     /* most changes of timers that the owner found waiting at once */
 	uint64_t owner_wakeups; /* how often the owner thread slept and woke up */
@@ -198,70 +210,80 @@ struct timerhub_stats {
 	uint32_t sleeper;   /* how the owner sleeps, an enum timerhub_sleeper; 0 in a manual hub */
 	uint32_t reserved0; /* 0 */
 	/*
-	 * How late events were when their queue was signalled. Bucket i counts from 2^i ns to
-	 * 2^(i+1) - 1 ns; bucket 0 also counts 0.
+	 * How late events were when their queue was signalled, as a histogram. Bucket i counts
+	 * those that were at least 2^i ns late and less than 2^(i+1) ns; bucket 0 begins at 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t clock_jumps;    /* how often the kernel reported that the wall clock was set */
 	uint64_t slow_callbacks; /* callbacks that took slow_ns or longer; 0 if not observable */
 	uint64_t slow_sum_ns;    /* how long those callbacks took altogether */
-	/* How many events wait in queues now, which can include events of cancelled timers. */
+	/*
+	 * How many events wait in queues now. The event of a timer that has been cancelled can
+	 * still be among them until a consumer skips it.
+	 */
 	uint64_t waiting;
-	/* For how many ns events have waited without any thread taking one. 0 if none waits. */
+	/*
+	 * How long events have waited in a queue without any thread taking one, in ns; the longest
+	 * time of all queues. 0 if no events wait, or if the hub is not observable.
+	 */
 	uint64_t untaken_ns;
 	uint64_t reserved[11]; /* 0 */
-	/* How late events were when a thread took them. Buckets as in `lateness`. */
+	/*
+	 * How late events were when a thread took them, in the same buckets as `lateness`. The time
+	 * that earlier callbacks of the same call took is not included.
+	 */
 	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
 /*
- * Opens a hub, starts its owner thread, and reserves all its memory. `config` may be NULL.
- * timerhub_open(3) lists the errors.
+ * Opens a hub, starts its owner thread, and reserves all memory that the hub will ever need.
+ * `config` may be NULL. timerhub_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
 /*
- * Closes a hub and its queues. `hub` may be NULL. Ends timerhub_wait() in other threads with
- * -ESHUTDOWN. No other call may run or begin.
+ * Closes a hub with all its queues, and ends its owner thread. `hub` may be NULL. Threads blocked
+ * in timerhub_wait() get -ESHUTDOWN. No other call may be running or begin, because the memory is
+ * freed.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
 /*
- * Returns the time on the hub's clock, which timerhub_advance() sets in a manual hub. 0 for NULL.
- * Lock-free.
+ * Returns the time on the hub's clock. If the hub is manual, that is the time that was last given
+ * to timerhub_advance(). Returns 0 if `hub` is NULL. Lock-free.
  */
 TIMERHUB_API uint64_t timerhub_now(const struct timerhub *hub);
 
 /*
- * Returns the owner thread's kernel id, -EINVAL for a manual hub, or -EOWNERDEAD in a forked child.
- * Lock-free.
+ * Returns the kernel's id of the owner thread, for sched_setscheduler(2). Returns -EINVAL for a
+ * manual hub, which has no such thread, and -EOWNERDEAD in a forked child. Lock-free.
  */
 TIMERHUB_API int timerhub_owner_tid(const struct timerhub *hub);
 
 /*
- * Opens a queue. `config` may be NULL. Returns -ENOSPC if the hub has 65,535 queues, or -ENOMEM,
- * -EMFILE or -E2BIG as timerhub_open() does.
+ * Opens a queue, on which timers can be armed. `config` may be NULL. Returns 0, -ENOSPC if the hub
+ * has 65,535 queues, or -ENOMEM, -EMFILE or -E2BIG as timerhub_open() does.
  */
 TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                                      const struct timerhub_queue_config *config);
 
 /*
- * Closes a queue and cancels its timers. `queue` may be NULL.
- * - First call timerhub_queue_stop() and join the queue's threads.
- * - No other call may be running or begin.
- * - A callback of the queue must not close it.
+ * Closes a queue and cancels its timers; not for callbacks of the queue. `queue` may be NULL. First
+ * call timerhub_queue_stop() and join the queue's threads, because no other call may be running or
+ * begin.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
 /*
- * Stops a queue for ever. timerhub_wait() returns what is left, and then -ESHUTDOWN. Other calls
- * still work. `queue` may be NULL. Lock-free.
+ * Stops a queue, so that its threads can end: timerhub_wait() returns the events that are left, and
+ * then -ESHUTDOWN. All other calls still work. A stop cannot be undone. `queue` may be NULL.
+ * Lock-free.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
 
 /*
- * Returns the queue's eventfd, which is readable while events wait. Only poll it, level-triggered
- * or edge-triggered. Lock-free.
+ * Returns the queue's eventfd, which is readable while events wait. Poll it, level-triggered or
+ * edge-triggered, but never close it or change its flags. Lock-free.
  */
 TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 
@@ -269,122 +291,122 @@ TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arms a timer on `queue`. Stores the handle before the timer can expire; `ret_timer` may be NULL.
- * Returns -EAGAIN if timers_max timers are live. Lock-free.
+ * Arms a timer on `queue`, as `spec` describes it. The handle is in *ret_timer, which may be NULL,
+ * before the timer can expire. Returns -EAGAIN if timers_max timers are live. Lock-free.
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
 
 /*
- * Arms a timer that expires in `delay_ns` and carries `data`. Returns the errors of timerhub_arm().
- * Lock-free.
+ * Arms a timer that expires once, in `delay_ns`, and whose event carries `data`. Returns the same
+ * errors as timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                                 timerhub_timer *ret_timer);
 
 /*
- * Arms a timer that expires in `delay_ns`, with the callback `fn` and `ptr` in its event. Returns
- * the errors of timerhub_arm(). Lock-free.
+ * Arms a timer that expires once, in `delay_ns`. timerhub_dispatch() then calls `fn` with an event
+ * that carries `ptr`. Returns the same errors as timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn,
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Gives a timer a new deadline, and withdraws an event that nobody has taken. Lock-free.
- * - 0: the timer was armed, or its event waited.
- * - 1: the timer was idle (TIMERHUB_KEEP).
- * - -ENOENT or -ERANGE.
+ * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Returns 0, 1 if
+ * the timer was idle (TIMERHUB_KEEP), -ENOENT if it has ended, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
 
 /*
- * Gives timers one new deadline, and reads the clock once. Returns how many had not ended, or
- * -ERANGE. Lock-free.
+ * Gives `count` timers the same new deadline. The clock is read only once. Handles of timers that
+ * have ended are skipped. Returns how many of the timers had not ended, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancels a timer. Lock-free. See timerhub-free(7) on when to free its data.
- * - 0: no event of the timer is delivered any more.
- * - -ENOENT: the timer has ended, or a thread is taking its event.
+ * Cancels a timer. If it returns 0, no further event of the timer is delivered. -ENOENT: it has
+ * ended, or its event is just being taken. Before you free its data, read timerhub-free(7).
+ * Lock-free.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Cancels a timer, and waits until no other thread runs its callback. Not for signal handlers.
- * - Do not hold a mutex that the callback locks.
+ * Cancels a timer, and then waits until no other thread runs its callback, so that you can free
+ * what the callback uses. Not for signal handlers.
+ * - Do not hold a mutex that the callback locks, because each would wait for the other.
  * - It does not wait for threads that use an event from timerhub_drain() or timerhub_wait().
  * - A callback that gets -ENOENT for its own timer must not free the data; see timerhub_cancel(3).
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Arms `count` timers, or none. `ret_timers` may be NULL. All specs have one `size`, a multiple of
- * 8. Returns `count` or an error of timerhub_arm(). Lock-free.
+ * Arms `count` timers, or none if it fails. All specs must have one `size`, which is a multiple of
+ * 8. `ret_timers` may be NULL. Returns `count`, or an error like timerhub_arm(). Lock-free.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
 
 /*
- * Cancels timers, and returns how many were live. It does not tell which, so you cannot free their
- * data yet. Lock-free.
+ * Cancels `count` timers and returns how many of them were live, but not which. So use it only if
+ * nothing has to be freed after a cancel. Lock-free.
  */
 TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers,
                                       unsigned count);
 
 /*
- * Stores how long it is until the timer is due; 0: due already; UINT64_MAX: it has no deadline.
- * -ENOENT: it has ended. Lock-free.
+ * Stores in *ret_ns how long it is until the timer is due: 0 if its deadline has passed, UINT64_MAX
+ * if it is idle or has no deadline. Returns -ENOENT if the timer has ended. Lock-free.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * The function that timerhub_each() calls. A result other than 0 ends the walk.
- * - timer->expires_ns is the deadline, or UINT64_MAX.
- * - timer->count is 1 if an event waits, else 0.
+ * The type of the function that timerhub_each() calls. A result other than 0 ends the walk.
+ * timer->expires_ns is the deadline or UINT64_MAX; timer->count is 1 if an event waits, else 0.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
- * Calls `fn` for each live timer, without a lock. Returns 0 or what `fn` returned. `fn` must not
- * follow data that other threads may free.
+ * Calls `fn` for each live timer, in no particular order, without a lock. If other threads may free
+ * a timer's data, `fn` must not follow its pointer. Returns 0, or what `fn` has returned to end the
+ * walk.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Takes up to `max` events, in the order of their deadlines. Never blocks. If more are left, the
- * eventfd gets a new edge. Lock-free.
+ * Takes up to `max` events in the order of their deadlines, and returns how many. It never blocks.
+ * If more are left, the eventfd stays readable, with a new edge. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
 
 /*
  * Takes up to `max` events, and waits up to `timeout_ns` for the first; UINT64_MAX: without limit.
- * Not for signal handlers.
- * - 0: the timeout has passed.
- * - -ESHUTDOWN: the queue is closing, or stopped and empty.
+ * Returns their number, 0 after the timeout, or -ESHUTDOWN if the queue is closing, or stopped and
+ * empty. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
 
 /*
- * Takes up to `max` events, calls their callbacks, and returns how many. A timer's callback runs
- * once at most. Not for signal handlers.
+ * Takes up to `max` events, calls their callbacks on this thread, and returns how many it has
+ * taken. Each timer's callback runs at most once. While events are left, the eventfd stays
+ * readable. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Sets the time of a manual hub, and expires due timers. Returns -EINVAL if the time would go back.
- * *ret_next_ns becomes the next deadline, or UINT64_MAX. `ret_next_ns` may be NULL.
+ * Sets the time of a manual hub, and expires the timers that are due. `ret_next_ns`, which may be
+ * NULL, gets the time by which to call it again; UINT64_MAX: no timer has a deadline. Returns
+ * -EINVAL if the time would go back.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub. It is readable when a timer is due before the time that
- * timerhub_advance() has returned. Only poll it. Lock-free.
+ * Returns an eventfd of a manual hub, which is readable if timerhub_advance() must be called
+ * earlier than it has said. Poll it, but never write to it or close it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -402,15 +424,15 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 #endif
 
 /*
- * Writes statistics for people, one name and value a line. Returns the whole length, like
- * snprintf(3). Lock-free.
+ * Writes statistics as text for people, one name and value a line. Like snprintf(3), it writes as
+ * much as fits into `bytes`, and returns the length of the whole text. Lock-free.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
 
 /*
- * Writes statistics in the format OpenMetrics 1.0, for Prometheus. Returns the whole length, like
- * snprintf(3). Lock-free.
+ * Writes statistics in the format OpenMetrics 1.0, which Prometheus reads. Like snprintf(3), it
+ * writes as much as fits into `bytes`, and returns the length of the whole text. Lock-free.
  */
 TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
                                         size_t bytes);
@@ -418,7 +440,10 @@ TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char
 /* The address of a callback of any type. Cast it to timerhub_fn or timerhub_timeout_fn. */
 typedef void timerhub_any_fn(void);
 
-/* Whether a thread is in a callback, or between callbacks, or outside the library. */
+/*
+ * Says whether a thread is inside timerhub_dispatch() or timerhub_loop_turn(), inside a callback
+ * that one of these two calls made, or in neither.
+ */
 enum timerhub_where {
 	TIMERHUB_AWAY = 0,        /* in the program's own code, between two calls, or in its wait */
 	TIMERHUB_IN_CALL = 1,     /* inside the call, and in no callback */
@@ -432,8 +457,8 @@ struct timerhub_running {
 	timerhub_any_fn *fn; /* the callback that runs; NULL: none */
 	uint64_t timer; /* handle of that callback's timer, or address of its timeout; 0: none */
 	/*
-	 * The queue that the thread dispatches or dispatched last, or NULL. The queue may have been
-	 * closed.
+	 * The queue that the thread is dispatching, or has dispatched last. It may have been closed
+	 * since. NULL: there is none.
 	 */
 	struct timerhub_queue *queue;
 	void *loop;        /* the struct timerhub_loop that the thread turns, or NULL */
@@ -444,14 +469,14 @@ struct timerhub_running {
 };
 
 /*
- * The function that timerhub_each_running() calls for each thread. A result other than 0 ends the
- * walk.
+ * The type of the function that timerhub_each_running() calls for each thread. If it returns
+ * something other than 0, the walk ends.
  */
 typedef int timerhub_running_fn(const struct timerhub_running *running, void *context);
 
 /*
- * Calls `fn` for each thread that has dispatched the hub's queues, and for each observable loop of
- * the hub. Returns 0, what `fn` returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ * Calls `fn` for each thread that has dispatched a queue of the hub, and for each observable loop
+ * on it. Returns 0, what `fn` has returned, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
                                        void *context);
@@ -467,8 +492,8 @@ struct timerhub_slow_callback {
 };
 
 /*
- * Lists up to 32 functions with slow callbacks, the slowest first. Returns how many, or -EOPNOTSUPP
- * if the hub is not observable. Lock-free.
+ * Lists the functions whose callbacks were slow, the slowest first. The hub remembers 32. Returns
+ * how many it has stored in `ret`, or -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_slow(struct timerhub *hub, struct timerhub_slow_callback *ret,
                                unsigned max);

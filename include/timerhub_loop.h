@@ -38,7 +38,7 @@ struct timerhub_loop;
 
 /*
  * A timeout. Set its memory to zero before timerhub_timeout_add(). Only the library may use the
- * members.
+ * members, which are public and part of the ABI because the inline calls need them.
  */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* deadline on the loop's clock; UINT64_MAX: not set */
@@ -52,7 +52,8 @@ struct timerhub_timeout {
 };
 
 /*
- * The type of a timeout's callback. The timeout has expired, and is no longer set.
+ * The type of a timeout's callback. timerhub_loop_turn() calls it when the timeout has expired and
+ * is no longer set.
  * - A callback may set the timeout again, remove and free it, or close the loop and its hub.
  * - timerhub_loop_turn(), _settle(), _advance() and _adopt() return -EBUSY inside a callback.
  * - A callback may throw an exception, but must not leave by longjmp().
@@ -66,8 +67,8 @@ struct timerhub_loop_config {
 	uint32_t timeouts_max; /* how many timeouts can be added, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 	/*
-	 * A callback that takes this long or longer is slow, see timerhub_loop_slow(). 0: 10 ms;
-	 * UINT64_MAX: none is slow.
+	 * A callback that takes this long or longer is slow, and timerhub_loop_slow() reports it if
+	 * the loop is observable. 0: 10 ms; UINT64_MAX: no callback is slow.
 	 */
 	uint64_t slow_ns;
 };
@@ -90,100 +91,110 @@ struct timerhub_loop_config {
 #define TIMERHUB_LOOP_LOCKED 4u
 
 /*
- * Opens a loop. With a `hub`, it has the hub's clock and a queue. `config` may be NULL.
- * timerhub_loop_open(3) lists the errors.
+ * Opens a loop and reserves all its memory. With a `hub`, it uses the hub's clock, and has a queue
+ * for timers of other threads. `config` may be NULL. timerhub_loop_open(3) lists the errors.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
  * Closes a loop and removes its timeouts, whose memory must still be valid. `loop` may be NULL.
- * - Close it before its hub.
- * - The callback of a timer on the loop's queue must not close the hub.
+ * Close it before its hub. The callback of a timer on the loop's queue must not close the hub.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop to the calling thread. No two threads may use it at once. -EOWNERDEAD: a forked
- * child cannot adopt a loop with a hub.
+ * Gives the loop to the calling thread, also in a forked child, where a loop with a hub cannot be
+ * adopted (-EOWNERDEAD). The program must make sure that no two threads use the loop at once.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
  * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. Only poll
- * it, right after timerhub_loop_turn() or timerhub_loop_settle().
+ * it. Call timerhub_loop_turn() or timerhub_loop_settle() right before the wait, because the
+ * descriptor does not know of timeouts that are set later.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * Returns how long the program may block, in ns; UINT64_MAX: no limit. Returns 0 inside a callback
- * or on a wrong thread.
+ * Returns how long the program may block, in ns; UINT64_MAX: no limit. Timeouts that were set since
+ * the last turn count too. It returns 0 inside a callback, and on a thread that may not use the
+ * loop.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
 /*
- * Returns how long epoll_wait() may block, in ms, rounded up; -1: no limit. Returns 0 inside a
- * callback, on a wrong thread, or in a forked child.
+ * Returns how long epoll_wait() or poll() may block, in ms, rounded up; -1: no limit. It returns 0
+ * inside a callback, and on a thread or in a forked child that may not use the loop.
  */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Calls up to 256 due callbacks, those of the loop's queue first, and returns how many. After an
- * error some may have run; see timerhub_loop(3).
+ * Calls the callbacks that are due, those of the loop's queue first, and returns how many: at most
+ * 256. While more are due, the descriptor stays readable. If it fails, callbacks may have been
+ * called; see timerhub_loop(3).
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Makes the descriptor readable at the next deadline, without calling callbacks. *ret_block_ns,
- * which may be NULL, gets how long the program may block.
+ * Prepares the loop for the program's wait, without calling callbacks: the descriptor will be
+ * readable when the next timeout is due. *ret_block_ns, which may be NULL, gets how long the
+ * program may block.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which begins at 0. Call it before you handle events. Returns
- * -EINVAL if the time would go back.
+ * Sets the time of a manual loop, which begins at 0. Returns -EINVAL if the time would go back.
+ * Call it right after the wait for events, before their handlers. Otherwise the delays that the
+ * handlers set begin too early.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns when the loop last read its clock. Handlers get an old time unless timerhub_loop_update()
- * was called.
+ * Returns the time at which the loop last read its clock. While handlers of sockets run, that time
+ * is older than the wait for events. If they need the time, call timerhub_loop_update() after the
+ * wait.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns the time. In a callback or a manual loop it only returns
+ * Reads the loop's clock and returns the time. Call it right after the wait if your handlers use
+ * timerhub_loop_now() or timerhub_timeout_set_at(). In a callback or a manual loop it only returns
  * timerhub_loop_now().
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
 /*
- * Returns the deadline of the running callback, or UINT64_MAX outside. A period added to it does
- * not drift.
+ * Returns the deadline for which the running callback was called, or UINT64_MAX outside the
+ * callback of a timeout. For a period without drift, set the timeout to this deadline plus the
+ * period.
  */
 TIMERHUB_API uint64_t timerhub_loop_due(const struct timerhub_loop *loop);
 
 /*
- * Returns the queue for timers of other threads, or NULL without a hub. Do not take its events or
- * close it.
+ * Returns the queue on which other threads can arm timers for this loop, or NULL if it has no hub.
+ * Do not take its events or close it, because the loop does both.
  */
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
 /*
- * The function that timerhub_loop_each() calls for each timeout. A result other than 0 ends the
- * walk.
+ * The type of the function that timerhub_loop_each() calls for each timeout. `context` is what the
+ * caller has passed. If the function returns something other than 0, the walk ends.
  */
 typedef int timerhub_loop_each_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                   void *context);
 
 /*
- * Calls `fn` for every added timeout. It may set, stop and remove timeouts, but not close the loop.
- * Returns 0 or what `fn` returned.
+ * Calls `fn` for every timeout that is added, in no particular order. `fn` may set, stop and remove
+ * any timeout, but must not close the loop. Returns 0, or what `fn` has returned to end the walk.
  */
 TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn,
                                     void *context);
 
-/* The counters of a loop since it was opened. `added` and `set` describe the present. */
+/*
+ * The counters of a loop. `added` and `set` describe the present. All others have counted since the
+ * loop was opened.
+ */
 struct timerhub_loop_stats {
 	uint32_t size; /* sizeof(struct timerhub_loop_stats) */
 	uint32_t reserved0;
@@ -193,15 +204,16 @@ struct timerhub_loop_stats {
 	uint64_t empty_wakes; /* turns that looked at a timeout, but called no callback */
 	uint64_t turn_max_ns; /* how long the longest turn took */
 	/*
-	 * How late timeouts expired. Bucket i counts from 2^i ns to 2^(i+1) - 1 ns; bucket 0 also
-	 * counts 0.
+	 * How late timeouts expired, as a histogram: bucket i counts those that were at least 2^i
+	 * ns late and less than 2^(i+1) ns; bucket 0 begins at 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	/* How many calls were refused because the loop belongs to another thread. */
 	uint64_t refused;
 	/*
-	 * How many callbacks were slow, and how long these took. 0 if not observable; a forked
-	 * child begins at 0.
+	 * How many callbacks took slow_ns or longer, and how long these callbacks took altogether.
+	 * Both are 0 if the loop was opened without TIMERHUB_LOOP_OBSERVABLE, and begin at 0 in a
+	 * forked child.
 	 */
 	uint64_t slow_callbacks, slow_sum_ns;
 	uint64_t reserved[5];
@@ -214,8 +226,9 @@ struct timerhub_loop_stats {
 #endif
 
 /*
- * Stores the loop's counters. First set `size` to 0 or sizeof(struct timerhub_loop_stats). Looks at
- * every timeout.
+ * Stores the loop's counters in *ret_stats. Before the call, set its `size` to 0 or to
+ * sizeof(struct timerhub_loop_stats). The call looks at every timeout, because it counts those that
+ * are set.
  */
 TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
                                      struct timerhub_loop_stats *ret_stats);
@@ -225,14 +238,15 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Lists up to 32 functions with slow callbacks, the slowest first. Returns how many, or -EOPNOTSUPP
- * if the loop is not observable.
+ * Lists the functions whose callbacks were slow, the slowest first, of which the loop remembers 32.
+ * Returns how many it has stored in `ret`, or -EOPNOTSUPP if the loop is not observable.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
 
 /*
- * Adds a timeout to a loop, but does not set it. timerhub_loop_turn() will call `fn`. Errors are:
+ * Adds a timeout to a loop. It is not set yet; when it is set and expires, timerhub_loop_turn()
+ * calls `fn`. Errors are:
  *   -EAGAIN: timeouts_max timeouts are added.
  *   -EEXIST: the timeout is added already, or its memory is not zero.
  *   -EINVAL: its address is not a multiple of 8, as can happen in a packed struct.
@@ -240,25 +254,32 @@ TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 
-/* Removes a timeout, whose memory may then be freed. Its own callback may remove it too. */
+/*
+ * Removes a timeout from its loop. Afterwards the program may free the timeout's memory, or add the
+ * timeout again. A timeout's own callback may also remove it.
+ */
 TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
 
 /*
- * Sets or moves a timeout to expire in `delay_ns`. Returns -ERANGE for a deadline of UINT64_MAX or
- * later.
+ * Sets a timeout to expire in `delay_ns`. If it is set already, it is moved. Returns -ERANGE if the
+ * deadline would be UINT64_MAX or later.
  */
 TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       uint64_t delay_ns);
 
 /*
  * Sets or moves a timeout to `deadline_ns` on the loop's clock. Returns -ERANGE for UINT64_MAX. In
- * handlers, compute it from timerhub_loop_update().
+ * a socket's handler, compute the deadline from timerhub_loop_update(), because timerhub_loop_now()
+ * still returns the time before the wait.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
 
-/* Stops a timeout, which stays added and can be set again. Returns 1 if it was set, otherwise 0. */
+/*
+ * Stops a timeout, so that it does not expire. It stays added and can be set again. Returns 1 if it
+ * was set, otherwise 0.
+ */
 TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
                                        struct timerhub_timeout *timeout);
 
@@ -269,8 +290,9 @@ TIMERHUB_API int timerhub_timeout_is_added(const struct timerhub_timeout *timeou
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*
- * Returns the deadline of a timeout, or UINT64_MAX if it is not set. Until the next turn it may be
- * a little too early.
+ * Returns the deadline of a timeout, or UINT64_MAX if it is not set. The deadline that
+ * timerhub_timeout_set() gives is a little too early, and is corrected when the loop next reads its
+ * clock.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -290,22 +312,25 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
- * The first members of struct timerhub_loop, for the inline calls. Only the library may use them.
+ * The first members of struct timerhub_loop, which the inline calls read and write. Only the
+ * library may use them. They are part of the ABI.
  */
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* when the loop last read its clock; delays are added to it */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. At 64, timerhub_timeout_set() calls the library.
-	 * - With TIMERHUB_MANUAL in the loop's hub it is always 64, to ask for the hub's time.
+	 * How many elements of `fresh` are used. At 64, timerhub_timeout_set() calls the library,
+	 * which reads the clock and empties the array.
+	 * - With TIMERHUB_MANUAL in the loop's hub it is always 64, so that each call asks for the
+	 *   hub's time.
 	 * - With TIMERHUB_LOOP_MANUAL it is always 65, because base_ns is exact.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set since the loop last read its clock. Their deadlines are a little
-	 * too early.
+	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
+	 * a little too early, because the delay was added to base_ns.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
@@ -321,7 +346,8 @@ struct timerhub_loop_front {
 #endif
 
 /*
- * Returns the thread pointer, which identifies the calling thread and is read by one instruction.
+ * Returns a number that identifies the calling thread. It is the thread pointer, because one
+ * instruction can read that.
  */
 static inline uint64_t timerhub_loop_thread(void)
 {
@@ -336,8 +362,8 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Returns 1 if the thread owns the loop, and the loop owns the timeout. Otherwise the library
- * returns the error.
+ * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Returns 0
+ * otherwise, also for NULL. Then the library's function says whether it is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

@@ -49,7 +49,7 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48 /* space for the name of a delivery and its NUL */
 
 /*
- * A task as timerhub_relay_take() delivers it. Its data is valid until the task is released, or
+ * A task as timerhub_relay_take() delivers it. Its data stays valid until the task is released, or
  * until done, retry or park has returned 0, -ESTALE or -ENOENT.
  */
 struct timerhub_relay_task {
@@ -106,8 +106,8 @@ struct timerhub_relay_config {
 };
 
 /*
- * Counters of a queue and of this process. A relay serves the queue: its polls make due tasks
- * available.
+ * Counters of a queue, and of what this process does with it. A relay is a process that serves the
+ * queue; a poll is its call to Redis that makes due tasks available.
  */
 struct timerhub_relay_stats {
 	/* The first ten counters are about the queue, and come from Redis. */
@@ -121,7 +121,10 @@ struct timerhub_relay_stats {
 	uint64_t leases_over; /* tasks that were delivered again because their lease was over */
 	uint64_t parked_ever; /* tasks that were parked since the queue exists */
 	uint64_t orphans;     /* ids and entries in the queue's keys that have no task */
-	/* The members from here on are counters, from the open of the queue. */
+	/*
+	 * `put` and the counters that follow say what this process has done since it opened the
+	 * queue.
+	 */
 	uint64_t put;         /* puts that returned 0 */
 	uint64_t cancelled;   /* cancels that returned 0 */
 	uint64_t moved;       /* moves that returned 0 */
@@ -135,17 +138,23 @@ struct timerhub_relay_stats {
 	uint64_t connects; /* connections that it has made for calls */
 	uint64_t in_doubt; /* calls sent again because the connection was lost */
 	/*
-	 * How late tasks were when this process made them available, in the buckets of struct
-	 * timerhub_stats.
+	 * How late the tasks were when this process made them available, as a histogram with the
+	 * same buckets as in struct timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* `parked_cut` and `paused` describe the queue, and come from Redis. */
+	/*
+	 * `parked_cut` and `paused` come from Redis. They describe the queue, not what this process
+	 * has done.
+	 */
 	uint64_t parked_cut; /* parked tasks that dead_max removed; nobody can revive them */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
 };
 
-/* Which tasks outlast a failure of the server: a higher value keeps more. See timerhub-relay(7). */
+/*
+ * Which tasks are still there after a server or its machine has failed. Of the values from 1 to 4,
+ * a higher one keeps more tasks. timerhub-relay(7) has the details.
+ */
 enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* the server does not show its configuration */
 	TIMERHUB_RELAY_KEEPS_NOTHING = 1,  /* the server has no persistence */
@@ -182,40 +191,41 @@ struct timerhub_relay_report {
 };
 
 /*
- * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns network errors
- * except -ETIMEDOUT, or:
+ * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns 0 or a network
+ * error, but never -ETIMEDOUT. Other errors:
  * - -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
  * - -EEXIST: the queue has other servers, or the same in another order.
  * - -EAGAIN: no thread can be started.
- * - -EOPNOTSUPP: this build has no TLS, or a later version has changed the queue.
+ * - -EOPNOTSUPP: this build has no TLS, or a later version of the library has changed the queue.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
 
 /*
- * Stops taking tasks for ever. timerhub_relay_take() returns those that were read already, and then
- * -ESHUTDOWN. Other calls still work. `relay` may be NULL.
+ * Stops this process from taking tasks, so that its threads can end: timerhub_relay_take() returns
+ * the tasks that the library has read already, and then -ESHUTDOWN. All other calls still work. A
+ * stop cannot be undone. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads.
- * - A take that waits returns -ESHUTDOWN. No other call may run or begin.
- * - Tasks that were taken and not answered come again after their leases.
+ * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads,
+ * because no call may begin, and none but a waiting take, which returns -ESHUTDOWN, may be running.
+ * Tasks that were taken and not answered come again after their leases.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor that is readable when a take would not wait, and sometimes although no task
- * is due. From now on the library reads one task in advance, whose lease begins then.
+ * Returns a descriptor to poll. It is readable when timerhub_relay_take() would not wait, and can
+ * be readable although no task is due. From now on the library reads one task in advance, whose
+ * lease begins then.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due in `when_ns`. timerhub_relay_put(3) lists the errors.
- * - `id` is NULL if the library shall make an id.
- * - `ret_id` gets the id, and is NULL or has TIMERHUB_RELAY_ID_BYTES.
- * - After -ETIMEDOUT repeat the put with that id.
+ * Puts a task that is due in `when_ns`. If `id` is NULL, the library makes an id. `ret_id` gets the
+ * id, and is NULL or has TIMERHUB_RELAY_ID_BYTES. After -ETIMEDOUT repeat the put with that id.
+ * timerhub_relay_put(3) lists the errors, such as:
  * - -EEXIST: a task with this id is live.
  * - -EALREADY: a task with this id has ended, and was put not long ago (a minute, by default).
  */
@@ -224,65 +234,61 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
                                     char *ret_id);
 
 /*
- * Cancels a task. Returns 0 if the task is never delivered any more, or a network error, or:
- * - -EBUSY: somebody has taken the task.
- * - -ENOENT: the task has ended, or was never put.
- * - -ETIMEDOUT: the task may be cancelled; the reply was lost.
+ * Cancels a task. If it returns 0, the task is never delivered, even if it was due already. Other
+ * results are network errors or:
+ *   -EBUSY: somebody has taken the task.
+ *   -ENOENT: the task has ended, or was never put.
+ *   -ETIMEDOUT: an attempt whose reply was lost may have cancelled the task.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Gives a new time to a task that nobody has taken. Returns the errors of timerhub_relay_cancel(),
- * or -ERANGE.
+ * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered then,
+ * and not at the old time. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
 
 /*
  * Takes the task that has been due for longest, and waits up to `timeout_ns` for one; UINT64_MAX:
- * without limit.
- * - 1: a task was taken.
- * - 0: the timeout has passed.
- * - -ESHUTDOWN: the relay is closed, or stopped and empty.
- * - Only a take with timeout 0 returns network errors.
+ * without limit. Returns 1, 0 after the timeout, or -ESHUTDOWN if the relay is closed, or stopped
+ * and empty. Only a take with timeout 0 returns network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
  * Ends a task that this process has taken; a periodic one waits for its next period. Returns
- * network errors or:
- *   -ESTALE: it was delivered again, moved or put again meanwhile.
- *   -ENOENT: it has ended.
+ * -ESTALE if it was delivered again, moved or put again meanwhile, -ENOENT if it has ended, or a
+ * network error.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Gives a task back, to be delivered again in `delay_ns`, or parks it after its last attempt.
- * Returns the errors of timerhub_relay_done(), or -ERANGE.
+ * Gives a task back, to be delivered again in `delay_ns`. After its last attempt it is parked
+ * instead: only an operator can revive it. Returns the errors of timerhub_relay_done(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task until an operator revives it. timerhub_relay_each() shows `reason`, any number.
- * Returns the errors of timerhub_relay_done().
+ * Parks a task that would fail again: it is not delivered until an operator revives it. `reason` is
+ * any number, which timerhub_relay_each() shows. Returns the errors of timerhub_relay_done().
  */
 TIMERHUB_API int timerhub_relay_park(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task, uint32_t reason);
 
 /*
- * Begins the lease of a task anew. Returns -ESTALE if it has ended or somebody else has it, or a
- * network error.
+ * Prolongs the time in which nobody else gets a task: its lease begins again. Returns -ESTALE if
+ * the task has ended or somebody else has got it, or a network error.
  */
 TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Frees the data of a task without telling Redis, which delivers it again after its lease.
- * - Make no other call with `task` then.
- * - Returns -ENOENT if it was answered or released before.
+ * Frees the data of a task without telling Redis, so the task is delivered again after its lease.
+ * Make no other call with `task` then. Returns -ENOENT if it was answered or released before.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
@@ -299,7 +305,9 @@ enum timerhub_relay_op {
 	TIMERHUB_RELAY_PARK = 6,
 };
 
-/* Describes one change. Reserved fields, and those that its `op` does not use, must be 0. */
+/*
+ * Describes one change of a task. Fields that its `op` does not use, and reserved ones, must be 0.
+ */
 struct timerhub_relay_change {
 	uint32_t op;    /* an enum timerhub_relay_op */
 	uint32_t flags; /* TIMERHUB_RELAY_REPLACE for a put, TIMERHUB_ABSOLUTE for a put or move */
@@ -316,22 +324,23 @@ struct timerhub_relay_change {
 };
 
 /*
- * Puts many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_PUT. Returns how many
- * succeeded, or the first error if nothing was sent.
+ * Puts many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_PUT. Each put can fail alone,
+ * as its `result` says. Returns how many succeeded, or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Ends many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_DONE. Returns how many
- * succeeded, or the first error if nothing was sent.
+ * Ends many tasks in a few round trips, as timerhub_relay_done() ends one. The `op` of each change
+ * is 0 or TIMERHUB_RELAY_DONE. Returns how many tasks were ended, or the first error if nothing was
+ * sent.
  */
 TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
                                           struct timerhub_relay_change *changes, unsigned count);
 
 /*
- * Cancels many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_CANCEL. Returns how many
- * succeeded, or the first error if nothing was sent.
+ * Cancels many tasks in a few round trips. Each change has an `id`, and `op` is 0 or
+ * TIMERHUB_RELAY_CANCEL. Returns how many succeeded, or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
                                             struct timerhub_relay_change *changes, unsigned count);
@@ -339,10 +348,9 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
 /* ---- without waiting ---- */
 
 /*
- * Begins up to 1,024 changes, of which it makes copies, and does not wait.
- * - Each gets one completion with `tag`.
- * - Until you take that, a task that the change ends keeps its data.
- * - After an error, such as -EAGAIN for too many changes in flight, none has begun.
+ * Begins up to 1,024 changes, of which it makes copies, and does not wait for Redis. Each gets one
+ * completion with `tag`. Until you take that, a task that the change ends keeps its data. After an
+ * error, such as -EAGAIN for too many changes in flight, none has begun.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,
@@ -362,16 +370,17 @@ TIMERHUB_API int timerhub_relay_completions(struct timerhub_relay *relay,
                                             struct timerhub_relay_completion *ret, unsigned max);
 
 /*
- * Returns a descriptor that is readable while completions wait, or -EMFILE or -ENFILE. Only poll
- * it.
+ * Returns a descriptor that is readable while completions wait. Poll it, but do not read or close
+ * it. Returns -EMFILE or -ENFILE if no descriptor is left.
  */
 TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
 
 /* ---- the queue ---- */
 
 /*
- * Pauses the queue: no process is given a task until timerhub_relay_resume(). Tasks that were taken
- * or read in advance stay with their process.
+ * Pauses the queue: no process is given a task until timerhub_relay_resume(), but other calls still
+ * work. Tasks that were taken or read in advance stay with their process. Returns 0 or a network
+ * error.
  */
 TIMERHUB_API int timerhub_relay_pause(struct timerhub_relay *relay);
 
@@ -400,15 +409,15 @@ struct timerhub_relay_info {
 };
 
 /*
- * The function that timerhub_relay_each() calls for each task. A result other than 0 ends the walk.
+ * The type of the function that timerhub_relay_each() calls for each task. If it returns something
+ * other than 0, timerhub_relay_each() ends and returns that value.
  */
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 
 /*
- * Calls `fn` for each task in the state `which`. Returns 0, what `fn` returned, or a network error.
- * - `fn` may make any call except close.
- * - A task that becomes due meanwhile may be listed twice.
- * - A task that is moved or replaced meanwhile may be missing.
+ * Calls `fn`, which may make any call except close, for each task in the state `which`. Tasks can
+ * change meanwhile: one that becomes due may be listed twice, and one that is moved or replaced
+ * not at all. Returns 0, what `fn` has returned, or a network error.
  */
 TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
                                      timerhub_relay_each_fn *fn, void *context);
@@ -419,7 +428,10 @@ TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t whic
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* Stores the counters of the queue and of this process. Returns 0 or a network error. */
+/*
+ * Stores the counters of the queue, and of what this process has done, in *ret_stats. Returns 0 or
+ * a network error.
+ */
 TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
 
@@ -428,8 +440,9 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Checks a queue without changing it: is it safe in a crash, is it served, and are its keys
- * consistent? Returns 0 even with faults, or -ENOENT if there is no such queue.
+ * Checks a queue without changing it: whether its servers would lose tasks in a crash, whether a
+ * process serves it, and whether its keys in Redis contradict each other. Returns 0 even if it has
+ * found faults, and -ENOENT if there is no such queue.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

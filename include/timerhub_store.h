@@ -51,8 +51,8 @@ struct timerhub_store;
 #define TIMERHUB_STORE_CHANGES_MAX 1000
 
 /*
- * A flag for a put. A waiting or parked task with this key gets the new time, data and interval,
- * and 0 attempts. -EEXIST: a worker has the task.
+ * A flag for a put. A waiting or parked task with this key keeps its id, gets the new time, data
+ * and interval, and its attempts count from 0. If a worker has the task, the put returns -EEXIST.
  */
 #define TIMERHUB_STORE_REPLACE (1u << 16)
 
@@ -68,8 +68,9 @@ struct timerhub_store_config {
 };
 
 /*
- * Opens a queue of the database `path`, and creates what is missing. `config` may be NULL. After a
- * fork, open it in the child. timerhub_store_open(3) lists the errors, such as:
+ * Opens a queue of the database `path`, and creates file and tables if they do not exist. `config`
+ * may be NULL. If the process forks, open the store afterwards, in the child.
+ * timerhub_store_open(3) lists the errors, such as:
  *   -EXDEV: the program uses another copy of SQLite than the library.
  *   -EBADMSG: the file is not a database, or is damaged.
  *   -EOPNOTSUPP: the tables are of a later version, or the file system cannot have a WAL.
@@ -79,33 +80,34 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
                                      const struct timerhub_store_config *config);
 
 /*
- * Creates the store's tables in the main database of `db`. Returns the errors of
- * timerhub_store_open(), or -ECANCELED if SQLite has rolled back.
+ * Creates the store's tables in the main database of `db`. In an open transaction they exist once
+ * it commits. Returns the errors of timerhub_store_open(), or -ECANCELED if SQLite has rolled the
+ * transaction back.
  */
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
 /*
- * Stops a store. timerhub_store_take() hands out what is due now, and then returns -ESHUTDOWN.
- * Other calls still work.
+ * Stops a store, so that the threads that take its tasks can end: timerhub_store_take() still hands
+ * out the tasks that are due now, and then returns -ESHUTDOWN. All other calls still work.
  */
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
 /*
- * Closes a store after all submitted changes. `store` may be NULL.
- * - A waiting take returns -ESHUTDOWN. No other call may be running or begin.
- * - In a forked child it does nothing.
+ * Closes a store, after all submitted changes are made. Workers in timerhub_store_take() get
+ * -ESHUTDOWN, but no other call may be running or begin. `store` may be NULL. In a forked child the
+ * call does nothing.
  */
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
 /*
- * Returns a descriptor that is readable when a take would not wait, and sometimes although no task
- * is due.
+ * Returns a descriptor that is readable when timerhub_store_take() would not wait. It can be
+ * readable although no task is due, until a take with timeout 0 finds none.
  */
 TIMERHUB_API int timerhub_store_fd(struct timerhub_store *store);
 
 /*
- * Makes durable what any connection has committed. You need it only after a COMMIT of your own with
- * synchronous=NORMAL.
+ * Syncs the WAL, so that everything that any connection committed before the call is on stable
+ * storage. You need it only after a COMMIT of your own with synchronous=NORMAL.
  */
 TIMERHUB_API int timerhub_store_sync(struct timerhub_store *store);
 
@@ -128,7 +130,7 @@ struct timerhub_store_put {
 };
 
 /*
- * Puts a task. *ret_id, which may be NULL, gets its id. Errors are:
+ * Puts a task, and stores its id in *ret_id, which may be NULL. Errors are:
  *   -EEXIST: a live task has the same key; *ret_id gets its id.
  *   -EMSGSIZE: the data is longer than data_max.
  *   -ERANGE: the time lies before 2001 or after 2286.
@@ -136,14 +138,18 @@ struct timerhub_store_put {
 TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
                                     const struct timerhub_store_put *put, uint64_t *ret_id);
 
-/* Cancels a task that no worker has. Returns -EBUSY if one has it, or -ENOENT if there is none. */
+/*
+ * Cancels a task that no worker has, so that none gets it. Returns -EBUSY if a worker has the task,
+ * and -ENOENT if the queue has no such task.
+ */
 TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id);
 
 /* Cancels the task that has the key. Returns the errors of timerhub_store_cancel(). */
 TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const char *key);
 
 /*
- * Gives a waiting or parked task a new time, and 0 attempts. `flags` is 0 or TIMERHUB_ABSOLUTE.
+ * Gives a new time to a task that waits or is parked, and counts its attempts from 0 again. `flags`
+ * is 0 or TIMERHUB_ABSOLUTE. Errors are:
  *   -EBUSY: a worker has the task.
  *   -ENOENT: the queue has no such task.
  *   -ERANGE: the time lies before 2001 or after 2286.
@@ -157,7 +163,10 @@ TIMERHUB_API int timerhub_store_move_key(struct timerhub_store *store, const cha
 
 /* ---- deliveries ---- */
 
-/* A delivered task. Copies of the struct share the key and data, so answer or release only one. */
+/*
+ * A task as timerhub_store_take() delivers it to a worker. The struct may be copied, but all copies
+ * share the key and data, so answer or release only one of them.
+ */
 struct timerhub_store_task {
 	uint64_t id;           /* never 0, and never used again for another task */
 	uint64_t delivery;     /* names this delivery, together with the id */
@@ -173,50 +182,53 @@ struct timerhub_store_task {
 };
 
 /*
- * Takes up to `max` due tasks by their times, and waits up to timeout_ns for one; UINT64_MAX:
- * without limit.
- * - 0: the timeout has passed.
- * - -ESHUTDOWN: the store is stopped and has no more.
- * - A task that is not ended within its lease comes again.
- * - After attempts_max deliveries it is parked, until the program moves it.
+ * Takes up to `max` due tasks in the order of their times, and waits up to timeout_ns for one;
+ * UINT64_MAX: without limit. Returns how many, 0 after the timeout, or -ESHUTDOWN if the store is
+ * stopped and has no more.
+ *
+ * A task that is not ended within its lease is delivered again. After attempts_max deliveries it is
+ * parked until the program moves it.
  */
 TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
                                      struct timerhub_store_task *tasks, unsigned max,
                                      uint64_t timeout_ns);
 
 /*
- * Ends a task; a periodic one waits for its next period. Its key and data are freed after:
- *   0: the task is done.
- *   -ESTALE: it was changed or delivered again.
- *   -ENOENT: it is gone.
+ * Ends a task; a periodic one waits for its next period. Returns -ESTALE if the task was changed or
+ * delivered again, and -ENOENT if it is gone. After these and after 0, its key and data are freed.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
 
 /*
- * Gives a task back, to be delivered again after delay_ns. Frees and returns as
- * timerhub_store_done(), or -ERANGE if the delay is too long.
+ * Gives a task back, to be delivered again after delay_ns. Frees the key and data and returns the
+ * errors of timerhub_store_done(), or -ERANGE if the delay is too long.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task until timerhub_store_move(). `reason` is any number, which the view timerhub_list
- * shows. Frees the task's memory and returns like timerhub_store_done().
+ * Parks a task: nobody gets it until timerhub_store_move() gives it a new time. `reason` is any
+ * number, which the view timerhub_list shows. Frees the key and data and returns the errors of
+ * timerhub_store_done().
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
 
 /*
- * Prolongs the lease of a task to lease_ns from now; 0: the config's lease. Stores the new end in
- * the task.
- * - Returns the errors of timerhub_store_done(), but frees nothing.
- * - The new lease is not durable, because a loss of power ends all leases.
+ * Prolongs the lease of a task: it ends lease_ns from now (0: after the config's lease). The new
+ * end is stored in the task. Returns -ESTALE and -ENOENT as timerhub_store_done() does, but frees
+ * nothing.
+ *
+ * The new lease is not on stable storage, because a loss of power ends all leases anyway.
  */
 TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t lease_ns);
 
-/* Frees the key and data of a task, and sets them to NULL. The worker can still end the task. */
+/*
+ * Frees the key and data of a task, and sets them to NULL. The worker still has the task, and can
+ * still end it. Releasing a task twice does no harm.
+ */
 TIMERHUB_API void timerhub_store_release(struct timerhub_store *store,
                                          struct timerhub_store_task *task);
 
@@ -232,7 +244,9 @@ enum timerhub_store_op {
 	TIMERHUB_STORE_PARK = 6,
 };
 
-/* Describes one change. Reserved fields, and those that its `op` does not use, must be 0. */
+/*
+ * Describes one change of a task. Fields that its `op` does not use, and reserved ones, must be 0.
+ */
 struct timerhub_store_change {
 	uint32_t op;          /* an enum timerhub_store_op */
 	uint32_t flags;       /* for a put or move */
@@ -249,8 +263,8 @@ struct timerhub_store_change {
 };
 
 /*
- * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, or none. An error is also in
- * the `result` of the change that failed.
+ * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in one transaction, in their order. If a change
+ * cannot be made, none is. Then its error is in its `result`, and is returned.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);
@@ -272,10 +286,9 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Copies changes and makes them like timerhub_store_commit(), but does not wait.
- * - timerhub_store_completions() returns `tag` when they are made.
- * - Until then keep the struct of each task that they end.
- * - Returns -EAGAIN if 1,024 submits are open.
+ * Copies changes and makes them like timerhub_store_commit(), but does not wait. When they are
+ * made, timerhub_store_completions() returns `tag`. Until then keep the struct of each task that
+ * they end. Returns -EAGAIN if 1,024 submits are open.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
@@ -290,15 +303,15 @@ struct timerhub_store_completion {
 };
 
 /*
- * Takes up to `max` completions in the order of their submits, and returns how many. It never
- * waits.
+ * Takes up to `max` completions, stores them in `ret` in the order of their submits, and returns
+ * how many. It never waits.
  */
 TIMERHUB_API int timerhub_store_completions(struct timerhub_store *store,
                                             struct timerhub_store_completion *ret, unsigned max);
 
 /*
- * Returns a descriptor that is readable while completions wait, and sometimes when none do. Only
- * poll it.
+ * Returns a descriptor that is readable while completions wait, and sometimes when none do. Poll
+ * it, but do not read or close it.
  */
 TIMERHUB_API int timerhub_store_completion_fd(struct timerhub_store *store);
 
@@ -328,15 +341,16 @@ struct timerhub_store_stats {
 	int32_t reader_pid; /* process whose open read transaction makes the WAL grow; 0: none */
 	uint64_t reserved[16];
 	/*
-	 * Histograms: bucket i counts times from 2^i ns to 2^(i+1) - 1 ns; bucket 0 also counts 0.
+	 * `lateness` and `sync_ns` are histograms: bucket i counts times from 2^i ns to 2^(i+1) - 1
+	 * ns, and bucket 0 also counts 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS]; /* from due_ns to the delivery */
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];  /* how long a sync took */
 };
 
 /*
- * Stores the statistics in *ret, whose `size` must be set before. The counts of tasks stop at
- * 100,000.
+ * Stores the statistics in *ret. Set the struct's `size` before the call. The counts of tasks stop
+ * at 100,000. To count more, query the table of tasks by SQL.
  */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);
@@ -346,7 +360,8 @@ TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
 extern int sqlite3_libversion_number(void);
 
 /*
- * The macros below pass `sqlite`, by whose address the library recognizes another copy of SQLite.
+ * The macros below call these functions. `sqlite` is the program's sqlite3_libversion_number: by
+ * its address the library recognizes whether the program uses another copy of SQLite.
  */
 TIMERHUB_API int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
                                              const struct timerhub_store_config *config,

@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 /*
- * Prepares a multishot poll of the queue's eventfd. Set user_data afterwards. After each completion
- * take the events, if there are any.
+ * Prepares a request that polls the queue's eventfd again and again (a multishot poll). Set its
+ * user_data afterwards. After each completion take the events, of which there may be none.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {
@@ -26,8 +26,8 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * Returns true if the poll has ended. Prepare it again if you still want it. The completion's `res`
- * says why:
+ * Returns true if this completion is the last one of the poll. Prepare the poll again if you still
+ * want it. The completion's `res` says why it has ended:
  *   0 or more: the completion queue was full.
  *   -ENOMEM: memory was short.
  *   -ECANCELED: the program cancelled the poll.

@@ -12,7 +12,10 @@
 /* The counts are taken anew after this time at the earliest. */
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
-/* Returns the end of a range of times, in ns from now. Range 0 begins now. */
+/*
+ * Returns the end of a range of time, in ns from now. timerhub-top(1) shows how many timers become
+ * due in each range. Range 0 begins now, and each range at the end of the one before.
+ */
 static inline uint64_t ahead_within_ns(unsigned range)
 {
 	static const uint64_t ends_ns[AHEAD_RANGES] = {
@@ -30,7 +33,10 @@ static inline uint64_t ahead_within_ns(unsigned range)
 	return ends_ns[range];
 }
 
-/* Returns the range of a timer that is due at `at_ns`. Overdue timers are in range 0. */
+/*
+ * Returns the index of the range that `at_ns`, the time of a timer, falls into. A timer that is
+ * overdue falls into range 0.
+ */
 static inline unsigned ahead_range(uint64_t now_ns, uint64_t at_ns)
 {
 	uint64_t left_ns = at_ns > now_ns ? at_ns - now_ns : 0;

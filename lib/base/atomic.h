@@ -16,7 +16,10 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* Runs before each atomic access. The simulation switches threads there. */
+/*
+ * Runs before each atomic access. It is nothing, except in the simulation, which switches threads
+ * there.
+ */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -120,7 +123,9 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * Swaps unseen by ThreadSanitizer, which would see data races. pair_cas_told() tells it the order.
+ * Swaps the pair without ThreadSanitizer seeing it. That tool would do it by plain stores under a
+ * lock of its own, and would then take an access to one of the words for a data race. So
+ * pair_cas_told() tells it which order the swap makes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -144,7 +149,10 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* Changes two words from `low`, `high` by one compare-and-swap. Returns false if they differ. */
+/*
+ * Changes two words to `low_after` and `high_after` by one compare-and-swap, if they are `low` and
+ * `high`. Returns false and stores nothing if they are not.
+ */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {
@@ -155,13 +163,19 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Adds to a counter that only one thread writes. So the addition need not be atomic. */
+/*
+ * Adds to a counter that only one thread writes, so a load and a store are enough. A locked
+ * addition would be slower.
+ */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/* Raises a word to `least`, if it is lower. It publishes nothing, because it is relaxed. */
+/*
+ * Raises a word to `least`, if it is lower. The access is relaxed, so whoever wants to publish
+ * something by it needs a release afterwards.
+ */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);
@@ -170,7 +184,10 @@ static inline void u64_raise(atomic_u64 *word, uint64_t least)
 	}
 }
 
-/* Tells the CPU that this thread spins, to save power and serve the core's other thread. */
+/*
+ * Tells the processor that this thread spins, so that it uses less power and leaves more to the
+ * other thread of its core.
+ */
 static inline void cpu_relax(void)
 {
 #if defined(CPU_RELAX)

@@ -15,7 +15,10 @@
 #include "base/descriptor.h"
 #include "base/test_point.h"
 
-/* What is added to the count of writes before a write to the eventfd, and in all after it. */
+/*
+ * What a thread adds to the count of rings before it writes to the eventfd, and what it has added
+ * in all after that.
+ */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
@@ -25,12 +28,14 @@ static const struct bell_words always = {
 	.clear = { .iov_base = &always_read, .iov_len = sizeof(always_read) },
 };
 
-/* Writes or reads an eventfd. Returns -EAGAIN if its counter is full or already zero. */
+/*
+ * Writes to an eventfd or reads from it. Returns -EAGAIN if its counter is already full or already
+ * zero. If a seccomp filter refuses `vector_call`, makes `plain_call`.
+ */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
 	long result = syscall(vector_call, fd, words, 1);
 
-	/* A seccomp filter may refuse the vector call alone. */
 	if (result < 0 && errno != EAGAIN)
 		result = syscall(plain_call, fd, words->iov_base, words->iov_len);
 	return result < 0 ? -errno : 0;
@@ -53,7 +58,8 @@ int bell_open(void)
 	if (fd < 0)
 		return fd;
 	/*
-	 * Write once, to fail now if a seccomp filter forbids it. Nobody would notice that later.
+	 * Write to the new eventfd once, so that bell_open() fails if a seccomp filter forbids
+	 * writing to it. Nobody would notice that later.
 	 */
 	result = bell_write(fd, &always);
 	if (result == 0)
@@ -84,11 +90,13 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * A write to a full counter makes no edge (EPOLLET), so clear the counter and write again.
+	 * A write to a full counter fails, and wakes nobody who waits for an edge (EPOLLET). So
+	 * read, which clears the counter, and write again. If that fails too, another thread has
+	 * written.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
-		(void)bell_write(fd, words); /* if it fails, another thread has written */
+		(void)bell_write(fd, words);
 	}
 	errno = saved_errno;
 }
@@ -116,7 +124,10 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed is enough: an old count only makes a thread read the eventfd once more. */
+	/*
+	 * Relaxed is enough: a thread that still sees the old count only reads the eventfd once
+	 * more than necessary.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -124,13 +135,17 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed is enough: an old count only makes this thread read the eventfd once more. */
+	/*
+	 * Relaxed is enough. If `cleared` is out of date, the eventfd is read once more than
+	 * necessary.
+	 */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store this after the read. Writes that were in progress may come later, so they do not
-	 * count.
+	 * Store this after the read. If this thread is stopped in between, another thread sees the
+	 * old number, and reads the eventfd once more. Only writes that had ended before the read
+	 * are in the number.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -11,7 +11,11 @@
 
 #include "base/atomic.h"
 
-/* The buffers for the eventfd, in a page that is zero in a forked child (fork_check.h). */
+/*
+ * The buffers with which a bell is written and read. They lie in a page that is zero in a forked
+ * child (fork_check.h). If a signal handler forks in the middle of a call, the rest of the call in
+ * the child therefore moves no byte of the parent's eventfd.
+ */
 struct bell_words {
 	struct iovec ring, clear;
 	uint64_t one, count;
@@ -19,25 +23,34 @@ struct bell_words {
 
 void bell_words_init(struct bell_words *words);
 
-/* Opens an eventfd that does not block. Fails also if a seccomp filter refuses writes to it. */
+/*
+ * Opens a bell: an eventfd that does not block. Fails also if a seccomp filter refuses writes to
+ * it, because later nobody would notice that.
+ */
 int bell_open(void);
 
 void bell_close(int fd);
 
-/* Makes the bell readable, with a new edge for those who poll it. Signal handlers may call it. */
+/*
+ * Makes the bell readable, and gives those who poll it a new edge. Any thread can call it, and so
+ * can a signal handler.
+ */
 void bell_ring(int fd);
 
 /* Reads the eventfd, so that it is not readable until the next bell_ring(). */
 void bell_clear(int fd);
 
 /*
- * Write to the eventfd, and read it. In a forked child the buffers are zero, so nothing is
- * transferred.
+ * Write to the eventfd, and read it. The kernel zeroes the buffers in `words` in a forked child, so
+ * a call that the fork has interrupted transfers nothing there.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 
-/* Counts the writes to an eventfd, so that bell_clear_counted() reads it only after a new one. */
+/*
+ * Counts the writes to an eventfd. If there was none since the eventfd was last read,
+ * bell_clear_counted() does not read it again, which saves a system call.
+ */
 struct bell_counts {
 	atomic_u64
 		writes; /* in the low 16 bits those in progress, above them those that have ended */

@@ -24,7 +24,8 @@ static inline void cancellation_release(const int *before)
 }
 
 /*
- * Disables the thread's cancellation until this function returns. It must be the first declaration.
+ * Disables cancellation of the calling thread until the function that has this line returns. It
+ * must be its first declaration.
  */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \

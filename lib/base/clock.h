@@ -29,7 +29,10 @@ static inline uint64_t clock_monotonic_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* Returns the time of CLOCK_BOOTTIME, which goes on while the machine is suspended. */
+/*
+ * Returns the time of CLOCK_BOOTTIME. That clock goes on while the machine is suspended, so a
+ * timeout that ends during the suspend expires as soon as the machine resumes.
+ */
 static inline uint64_t clock_boottime_ns(void)
 {
 	return clock_read_ns(CLOCK_BOOTTIME);
@@ -42,16 +45,25 @@ static inline struct timespec timespec_of(uint64_t ns)
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* Sets up a manual clock, or the kernel's clock of this kind (enum timerhub_clock). */
+/*
+ * Sets up a clock. If it is not manual, `kind` is an enum timerhub_clock and says which clock of
+ * the kernel it is.
+ */
 void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
 /* Returns the time of a hub's or a loop's clock, in nanoseconds. */
 uint64_t clock_now_ns(const struct clock *clock);
 
-/* Tells whether sleeps need a timerfd, because the clock can be set or goes on during suspends. */
+/*
+ * Tells whether sleeps by this clock need a timerfd. A relative timeout would end at the wrong time
+ * if the clock is set, or if it runs while the machine is suspended.
+ */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/* Moves a manual clock, in one thread at a time. Returns false if it would go back. */
+/*
+ * Moves a manual clock to `now_ns`. Returns false and does nothing if that would move it back. Only
+ * one thread at a time may call it.
+ */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

@@ -20,14 +20,20 @@
 /* Asks the kernel on which CPU the calling thread runs. Returns 0 if there is no answer. */
 unsigned cpu_ask(void);
 
-/* Returns the CPU of the calling thread, as a hint. Signal handlers may call it. */
+/*
+ * Returns the CPU on which the calling thread runs, as a hint. It can be called in a signal
+ * handler.
+ */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	/* cpu_id is negative if the kernel does not keep it up to date. */
+	/*
+	 * The kernel writes cpu_id. It is negative if this thread has no area for restartable
+	 * sequences.
+	 */
 	int cpu = (int)rseq->cpu_id;
 
 	if (cpu >= 0)
@@ -36,10 +42,16 @@ static inline unsigned cpu_current(void)
 	return cpu_ask();
 }
 
-/* For functions that only prefetch, which gcc would remove if they were not inlined. */
+/*
+ * The storage class of a function that only prefetches memory. It must be inlined, because gcc sees
+ * no effect in such a function and removes calls that are not inlined.
+ */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
-/* Returns the number of parts in which CPUs rarely meet. A part has at least `least` things. */
+/*
+ * Returns into how many parts to divide `count` things so that CPUs rarely share a part. It is a
+ * power of two, about the number of CPUs, and 1 if the parts would have fewer than `least` things.
+ */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 
 #endif

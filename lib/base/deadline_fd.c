@@ -26,9 +26,15 @@
 #include "base/bits.h"
 #include "base/descriptor.h"
 
-/* The longest relative time. The kernel adds its clock, and the sum must not overflow. */
+/*
+ * The longest time that is given to the kernel as a relative one. The kernel adds its clock to it,
+ * and the sum must not overflow.
+ */
 #define ALARM_MAX_NS ((uint64_t)1 << 62)
-/* How long to wait until the kernel has seen that a time has passed, far more than it takes. */
+/*
+ * How long to wait at most until the kernel has seen that a time has passed. It never takes nearly
+ * as long.
+ */
 #define ALARM_SETTLES_NS 1000000
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
@@ -54,12 +60,16 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd)
 {
 	const struct itimerspec never = { .it_value = { .tv_sec = 0 } };
 
-	/* If a filter refuses the call, nothing is worse than without it. */
+	/*
+	 * If a filter refuses the call, nothing is worse than without it, so the error is ignored.
+	 */
 	if (deadline_fd->fd >= 0)
 		(void)timerfd_settime(deadline_fd->fd, 0, &never, NULL);
 }
 
-/* Returns the time left until `at_ns`, for timerfd_settime(). Not for the wall clock. */
+/*
+ * Returns how long it is until a time on a clock that is not the wall clock, for timerfd_settime().
+ */
 static uint64_t alarm_relative(const struct clock *clock, uint64_t at_ns)
 {
 	uint64_t now_ns = clock_now_ns(clock);
@@ -72,8 +82,8 @@ int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 {
 	bool wall = deadline_fd->clock->goes_back;
 	/*
-	 * "Never" is the latest time, because a disarmed timerfd would not tell that the clock was
-	 * set.
+	 * If the deadline is "never", set the timerfd to the latest time instead of disarming it. A
+	 * disarmed timerfd would not become readable when somebody sets the clock.
 	 */
 	uint64_t alarm_ns =
 		wall ? u64_min(at_ns, INT64_MAX) : alarm_relative(deadline_fd->clock, at_ns);

@@ -22,7 +22,10 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 /* Creates the timerfd. Returns 0 or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
-/* Tells whether a timerfd that is set to `set_ns` need not be set anew. It may expire too early. */
+/*
+ * Returns whether a timerfd that is set to `set_ns` expires in time for a sleep until `until_ns`.
+ * It may expire too early, because that costs less than to set it again each time.
+ */
 static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint64_t now_ns)
 {
 	return set_ns > now_ns && set_ns <= until_ns;
@@ -32,19 +35,23 @@ static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint6
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd unreadable before it is closed, because a forked child may have it open. A
- * child must not call this.
+ * Makes the timerfd unreadable for ever, right before it is closed. Otherwise it would wake an
+ * epoll instance again and again if a forked child has it open. A child must not call this.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd readable at `at_ns` (UINT64_MAX: never). Returns 0 or a negative errno.
- * - -ECANCELED: it is set, but read the clock again, because somebody has changed that.
- * - Others: the earlier time stays, so wake up in another way.
+ * Sets the timerfd to become readable at `at_ns`; UINT64_MAX means never. Returns -ECANCELED if
+ * somebody has changed the wall clock since the last call. Then the timerfd is set too, but read
+ * the clock again.
+ * After any other error the earlier time stays, and the caller must wake up in another way.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
-/* After a time in the past was set, waits until the timerfd is readable. */
+/*
+ * After a time in the past was set, waits until the timerfd is readable. Otherwise a thread that
+ * polls it at this moment could block once more.
+ */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 
 #endif

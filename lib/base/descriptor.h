@@ -21,15 +21,21 @@ struct descriptors_low {
 	bool held[DESCRIPTORS_LOW]; /* true: open, and thrown away as soon as possible */
 };
 
-/* If `fd` is 0, 1 or 2, records it and returns true. It stays open until descriptors_release(). */
+/*
+ * If `fd` is 0, 1 or 2, records it in `low` and returns true. The descriptor stays open, so that
+ * the next one gets a higher number.
+ */
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
-/* Closes the recorded descriptors. Returns `fd`, or if that is -1, -errno. */
+/*
+ * Closes the descriptors that descriptors_hold() has recorded. Returns `fd`, or -errno if `fd` is
+ * -1, the result of the call that should open a descriptor.
+ */
 int descriptors_release(const struct descriptors_low *low, int fd);
 
 /*
- * Repeats `call`, which returns a new descriptor, until that is above 2. Yields it or a negative
- * errno.
+ * Makes `call`, which returns a new descriptor, until its result is above 2. The value of the macro
+ * is the descriptor or a negative errno.
  */
 #define DESCRIPTOR_ABOVE_STDIO(call)                                                               \
 	({                                                                                         \
@@ -43,8 +49,8 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	})
 
 /*
- * Opens `harmless`, to which nobody can write, until 0, 1 and 2 are taken, up to
- * descriptors_release().
+ * Opens `harmless`, to which nobody can write, until the numbers 0, 1 and 2 are all taken.
+ * descriptors_release() closes what was opened.
  */
 #define DESCRIPTORS_FILL(low, harmless)                                                            \
 	do {                                                                                       \
@@ -58,8 +64,8 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	} while (0)
 
 /*
- * Makes `call` only once, after `harmless` has taken 0, 1 and 2. Yields the descriptor or a
- * negative errno.
+ * Does what DESCRIPTOR_ABOVE_STDIO() does, for a `call` that must be made only once. The numbers 0,
+ * 1 and 2 are taken by `harmless` before.
  */
 #define DESCRIPTOR_BEHIND(harmless, call)                                                          \
 	({                                                                                         \

@@ -16,12 +16,15 @@ struct eventcount {
 	atomic_u32 number;
 };
 
-/* Returns the number for eventcount_wait(). Read it before you check what you wait for. */
+/*
+ * Returns the present number. If what the caller waits for has not happened yet, it gives this
+ * number to eventcount_wait().
+ */
 static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 {
 	/*
-	 * [eventcount] pairs with eventcount_set() and eventcount_advance(): this thread sees all
-	 * writes before them.
+	 * [eventcount] pairs with eventcount_set() and eventcount_advance(): a thread that loads a
+	 * number sees all that was written before the number was stored.
 	 */
 	return u32_load_acquire(&eventcount->number);
 }
@@ -29,7 +32,10 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 /* Changes the number without waking the threads that wait for a change. */
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
-	/* [eventcount] pairs with eventcount_number(), which then sees all writes before. */
+	/*
+	 * [eventcount] pairs with eventcount_number(): a thread that loads this number sees all
+	 * that was written before it was stored.
+	 */
 	u32_store_release(&eventcount->number, number);
 }
 
@@ -42,12 +48,18 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 /* Adds 1 to the number, and wakes up to `count` threads that are in eventcount_wait(). */
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
-	/* [eventcount] pairs with eventcount_number(), which then sees all writes before. */
+	/*
+	 * [eventcount] pairs with eventcount_number(): a thread that loads the new number sees all
+	 * that was written before it was stored.
+	 */
 	(void)u32_fetch_add_release(&eventcount->number, 1);
 	eventcount_wake(eventcount, count);
 }
 
-/* Waits until the number changes, at most `timeout_ns` (UINT64_MAX: no limit). May return early. */
+/*
+ * Waits until the number is not `number` any more, for at most `timeout_ns`; UINT64_MAX means no
+ * limit. Can return early, so check again what you wait for.
+ */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)
 {

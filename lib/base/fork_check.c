@@ -11,10 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Asks the kernel to zero the page in a forked child. Returns whether it will. */
+/*
+ * Asks the kernel to zero the page in a forked child, and returns whether it will. An emulator
+ * (qemu-user before 7.1) accepts any advice and follows none, so it is also given one that a kernel
+ * would refuse.
+ */
 static bool page_is_wiped_on_fork(void *page, size_t bytes)
 {
-	/* An emulator (qemu-user before 7.1) accepts even -1, and follows no advice. */
 	return madvise(page, bytes, MADV_WIPEONFORK) == 0 && madvise(page, bytes, -1) < 0;
 }
 

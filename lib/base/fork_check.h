@@ -18,25 +18,40 @@ struct fork_check {
 	int pid; /* the opener's number if the page cannot answer, else 0 */
 };
 
-/* Maps a page that is zeroed in forked children. The caller may use all but its first word. */
+/*
+ * Maps a page that the kernel zeroes in a forked child, if it can. The caller may use all of its
+ * `bytes` bytes but the first word.
+ */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/* Compares process ids. Called if *is_opener is 0. Returns 0, or -EOWNERDEAD in a forked child. */
+/*
+ * Finds out by getpid() whether this is a forked child. Called when *is_opener is 0: in a child, or
+ * always if the kernel can't zero memory in a child. Returns 0 or -EOWNERDEAD.
+ */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/* Returns 0, or -EOWNERDEAD in a forked child, as the result of a public call. */
+/*
+ * Returns 0, or -EOWNERDEAD in a forked child. It returns an error number and no bool, so that a
+ * public call can just return its result.
+ */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
 }
 
-/* Tells whether this process may use the object, because it is no forked child of the opener. */
+/*
+ * Returns true if this process may use the object (a hub, for example) that this fork_check is part
+ * of. A forked child may not use the objects of its parent.
+ */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
 	return fork_check_result(fork_check) == 0;
 }
 
-/* Lets a forked child use its copy of the object. Only its own children get -EOWNERDEAD then. */
+/*
+ * Lets a forked child use its copy of the parent's object (a loop, for example). From now on calls
+ * in the child succeed, and only the child's own children are told -EOWNERDEAD.
+ */
 void fork_check_renew(struct fork_check *fork_check);
 
 /* Unmaps the page that fork_check_open() has mapped, if there is one. */

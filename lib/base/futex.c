@@ -12,7 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The timeout for SYS_futex, where tv_sec is a long even if time_t has 64 bits. */
+/*
+ * The timeout as SYS_futex wants it: tv_sec is a long even where the C library's time_t has 64
+ * bits.
+ */
 struct futex_timespec {
 	long tv_sec;
 	long tv_nsec;
@@ -26,7 +29,10 @@ void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns)
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
 
-	/* Whatever the result (EAGAIN, EINTR or ETIMEDOUT), the caller reads the word again. */
+	/*
+	 * The result does not matter: EAGAIN, EINTR and ETIMEDOUT all mean that the caller reads
+	 * the word again.
+	 */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
 	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	errno = saved_errno;

@@ -8,10 +8,13 @@
 
 #include "base/atomic.h"
 
-/* Waits while *word is `value`, at most `timeout_ns` (UINT64_MAX: no limit). May return early. */
+/*
+ * Waits as long as *word is `value`, for at most `timeout_ns`; UINT64_MAX means no limit. It can
+ * return early, so the caller must read the word again.
+ */
 void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns);
 
-/* Wakes up to `count` threads that wait for this word. Signal handlers may call it. */
+/* Wakes up to `count` threads that wait for this word. It can be called in a signal handler. */
 void futex_wake(const atomic_u32 *word, unsigned count);
 
 #endif

@@ -33,10 +33,11 @@ int memory_reserve(struct memory *memory, size_t bytes)
 		return -errno;
 	*memory = (struct memory){ .base = base, .bytes = bytes };
 	/*
-	 * Without this, a kernel that prefers huge pages, as Debian's, commits 2 MB at the first
-	 * access.
+	 * Where the kernel uses huge pages for everything, as Debian's does, the first access would
+	 * otherwise commit 2 MB. An error is ignored, because only a kernel without huge pages
+	 * returns one.
 	 */
-	(void)madvise(base, bytes, MADV_NOHUGEPAGE); /* fails only without huge pages */
+	(void)madvise(base, bytes, MADV_NOHUGEPAGE);
 	return 0;
 }
 
@@ -45,7 +46,10 @@ void memory_advise_huge(const struct memory *memory)
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
 }
 
-/* Creates a memfd that others may read. Tries without MFD_NOEXEC_SEAL on older kernels. */
+/*
+ * Creates a memfd that other processes may read. Linux 6.3 and later want a flag that says that it
+ * holds no program, which older kernels refuse.
+ */
 static int memory_open_shown(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -54,7 +58,10 @@ static int memory_open_shown(const char *name)
 	return fd == -EINVAL ? DESCRIPTOR_ABOVE_STDIO(memfd_create(name, flags)) : fd;
 }
 
-/* Gives a memfd its size, unless RLIMIT_FSIZE is lower: to exceed that can kill (SIGXFSZ). */
+/*
+ * Gives a memfd its size. First checks the process's limit on file sizes, because the kernel kills
+ * most programs that exceed it (SIGXFSZ).
+ */
 static int memory_resize_shown(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -65,8 +72,8 @@ static int memory_resize_shown(int fd, size_t bytes)
 }
 
 /*
- * Fixes a memfd's size and, since Linux 5.1, forbids new writable maps. Returns 0 or a negative
- * errno.
+ * Fixes the size of a memfd, and since Linux 5.1 keeps others from writing to it. What is mapped
+ * already stays writable.
  */
 static int memory_seal(int fd)
 {
@@ -94,7 +101,10 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* If this fails, child and parent count in the same memory, and the counts are wrong. */
+	/*
+	 * If this fails, the child and its parent both count in the shared memory. The counts are
+	 * wrong then, which is no reason to stop.
+	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -15,26 +15,35 @@ struct memory {
 	size_t bytes;
 };
 
-/* Reserves zeroed memory, without huge pages. Returns 0 or a negative errno. */
+/*
+ * Reserves zeroed memory. The kernel is asked not to use huge pages for it, because each first
+ * access would then commit a whole one. Returns 0 or a negative errno.
+ */
 int memory_reserve(struct memory *memory, size_t bytes);
 
-/* Asks the kernel for huge pages. If it refuses, nothing changes. */
+/*
+ * Asks the kernel to use huge pages for this memory. This overrides the request of memory_reserve()
+ * not to use them. If the kernel refuses, nothing changes.
+ */
 void memory_advise_huge(const struct memory *memory);
 
 /*
- * Reserves zeroed memory in a memfd, for others to read. After a failure, too, release it and close
- * *ret_fd.
+ * Reserves zeroed memory in a memfd, which other processes can map to read. Stores its descriptor
+ * in *ret_fd.
+ * After a failure the caller must still release the memory, and close *ret_fd unless it is
+ * negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /*
- * Replaces shared memory by zeroed private memory, in a forked child. Signal handlers may call it.
+ * In a forked child, replaces shared memory by zeroed private memory at the same address, because
+ * others read the shared memory as the parent's. Safe in a signal handler.
  */
 void memory_unshare(const struct memory *memory);
 
 /*
- * Allocates zeroed memory at the beginning of a cache line. Free it with free(). Returns NULL on
- * failure.
+ * Allocates zeroed memory that starts at the beginning of a cache line. Free it by free(). Returns
+ * NULL if there is no memory.
  */
 void *memory_allocate(size_t bytes);
 

@@ -15,7 +15,10 @@
 /* A size above this is garbage, because no struct of a later version will be so large. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Returns 0, or -E2BIG if the caller's struct asks for options that this version does not know. */
+/*
+ * Returns 0 if all bytes of a caller's struct beyond those that this version knows are 0, or -E2BIG
+ * if not, because the caller wants something that this version can't do.
+ */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -29,9 +32,10 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's options to `ours`, which has the defaults. `theirs` may be NULL.
- * - -EINVAL: the size is smaller than ours, and is not `least_bytes`, an earlier version's size.
- * - -E2BIG: there are unknown options.
+ * Copies a caller's option struct to `ours`, which keeps its defaults if `theirs` is NULL. An
+ * earlier version's struct has `least_bytes`.
+ * - -EINVAL: the struct is smaller than ours, and not of that size.
+ * - -E2BIG: the struct has options that this version does not know.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

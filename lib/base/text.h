@@ -31,7 +31,10 @@ static inline void text_add(struct text *text, const char *string)
 		text_add_char(text, *string++);
 }
 
-/* Adds number / 10^decimals exactly, with `decimals` digits after the point, at most 19. */
+/*
+ * Adds number / 10^decimals to the text as an exact decimal number. `decimals` is how many digits
+ * come after the point, at most 19.
+ */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
 	char digits[24];
@@ -48,7 +51,10 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 	}
 }
 
-/* Ends the text with a zero byte, which takes the last byte of a full buffer. */
+/*
+ * Ends the text with a zero byte. If the text does not fit into the buffer, the buffer's last byte
+ * is used for that.
+ */
 static inline void text_end(struct text *text)
 {
 	if (text->bytes > 0)

@@ -16,7 +16,10 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* Returns the signals that the library's threads block: all that their own faults do not raise. */
+/*
+ * Returns the signals that the library's threads block: all except those that the kernel raises
+ * because of a fault of the thread itself.
+ */
 static inline sigset_t thread_held_signals(void)
 {
 	static const int faults[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
@@ -29,7 +32,8 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks these signals, and stores the old mask. Signals that the program has blocked stay blocked.
+ * Blocks the signals of thread_held_signals() in the calling thread, and stores the mask from
+ * before. Unblocks none, because a signal that the program has blocked may be pending.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -45,8 +49,8 @@ static inline void thread_release_signals(const sigset_t *before)
 }
 
 /*
- * Returns the id of this thread's CPU clock, which no other living thread has, without a system
- * call.
+ * Returns the id of the calling thread's CPU clock as its number: no other living thread has it,
+ * and it costs no system call.
  */
 static inline uint32_t thread_clock(void)
 {
@@ -58,7 +62,8 @@ static inline uint32_t thread_clock(void)
 }
 
 /*
- * Starts a thread with `run`, which must call thread_begin() first. Returns 0 or a negative errno.
+ * Starts a thread that runs `run`, which must call thread_begin() first. Returns 0 or a negative
+ * errno.
  */
 static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 {
@@ -71,7 +76,10 @@ static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), voi
 	return -result;
 }
 
-/* Unblocks the signals of the thread's own faults, because an inherited mask may block them. */
+/*
+ * Unblocks the signals that the thread's own faults raise. A thread inherits the mask of the one
+ * that started it, which may block them.
+ */
 static inline void thread_begin(void)
 {
 	sigset_t held = thread_held_signals();

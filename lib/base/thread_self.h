@@ -15,7 +15,10 @@
 #error "no instruction for the thread pointer of this machine"
 #endif
 
-/* Returns a number, not 0, that no other living thread has. A later thread can get it. */
+/*
+ * Returns a number that no other living thread has, and that is not 0. When a thread has ended, a
+ * new one may get its number.
+ */
 static inline uint64_t thread_self(void)
 {
 	return timerhub_loop_thread();

@@ -17,7 +17,10 @@ static inline bool valgrind_runs_this(void)
 	const uint64_t request[6] = { VALGRIND_RUNS_THIS };
 	uint64_t answer = 0;
 
-	/* Without valgrind this does nothing, because the rotations add up to two whole turns. */
+	/*
+	 * These instructions change nothing without valgrind: the rotations add up to two whole
+	 * turns.
+	 */
 #if defined(__x86_64__)
 	__asm__ volatile(
 		"rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\t"

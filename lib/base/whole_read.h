@@ -5,7 +5,10 @@
 
 #include <stddef.h>
 
-/* Reads `bytes` bytes, or up to the file's end. Returns how many, or a negative errno. */
+/*
+ * Reads `bytes` bytes, or up to the end of the file, in several reads if need be. Returns how many,
+ * or a negative errno.
+ */
 long whole_read(int fd, void *buffer, size_t bytes);
 
 #endif

@@ -28,7 +28,10 @@
 
 static atomic_ptr shown[BOARD_SHOWN_MAX];
 
-/* Replaces the boards by private memory in a forked child (see the head of this file). */
+/*
+ * Replaces each registered board (a shared mapping with counters) by private memory in a forked
+ * child, so that the child does not change its parent's counters.
+ */
 static void board_forked(void)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -47,7 +50,10 @@ static void board_register(void)
 	atfork_result = -pthread_atfork(NULL, NULL, board_forked);
 }
 
-/* Registers a board for board_forked(). Returns 0, -ENOSPC, or the error of pthread_atfork(3). */
+/*
+ * Registers a board, so that a forked child replaces it by private memory. Returns 0, -ENOSPC if
+ * BOARD_SHOWN_MAX boards are registered, or the error of pthread_atfork(3).
+ */
 static int board_show(struct board *board)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -65,8 +71,8 @@ static int board_show(struct board *board)
 }
 
 /*
- * Unregisters a board before its unmapping, because a later fork would destroy what is mapped there
- * next.
+ * Unregisters a board, if it is registered, before it is unmapped: a forked child could otherwise
+ * destroy another mapping at its old address.
  */
 static void board_hide(struct board *board)
 {
@@ -100,10 +106,12 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 	(void)strncpy(header->library_version, TIMERHUB_VERSION, BOARD_TEXT_BYTES - 1);
 }
 
-/* Allocates an observable board's memory, so that writes raise no SIGBUS. Returns 0 or -ENOSPC. */
+/*
+ * Allocates the memory of an observable board's memfd, so that later writes raise no SIGBUS. The
+ * queues' counters are left out, because most are never used. Returns 0 or -ENOSPC.
+ */
 static int board_commit(int fd)
 {
-	/* Leave out the counters of queues, because most are never used. */
 	return -posix_fallocate(fd, 0, (off_t)offsetof(struct board, queues));
 }
 
@@ -136,7 +144,9 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* Release, because timerhub-top acquires `state` before it reads the header. */
+	/*
+	 * Release, because timerhub-top (tools/top) acquires `state` and may then read the header.
+	 */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

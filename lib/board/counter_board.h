@@ -7,13 +7,6 @@
  * No decision of the library depends on the board, because another process could write to it: the
  * free stacks and the inbox are private memory, and only their numbers are copied here. The sums
  * are exact while no call runs.
- *
- * A loop has a board of its own. It uses only `header`, `loop`, `slow`, and of `owner` the fields
- * `lateness`, `ahead` and `ahead_at_ns`.
- *
- * Each queue has an index, which a later queue gets after the close. The counters of an index go on
- * from queue to queue: a new queue begins with a `put` of all that was delivered or passed over.
- * The owner writes `put` and consumers the other counters, on cache lines of their own.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -74,19 +67,24 @@ struct board_owner {
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* an enum timerhub_sleeper, which is AUTO in a manual hub */
-	/* Events by how late they were published. Bucket i counts 2^i to 2^(i+1) - 1 ns. */
+	/*
+	 * How late events were published. Bucket i counts those that were 2^i to 2^(i+1) - 1 ns
+	 * late. The first bucket also counts those that were not late.
+	 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 	atomic_u64 tid;         /* the owner thread's number in its own namespace; 0: no thread */
-	/* The number of timers that are due within 1 ms, within 1 to 10 ms, and so on. */
+	/*
+	 * How many timers were due soon after `ahead_at_ns`: ahead[0] within 1 ms, ahead[1] within
+	 * 1 to 10 ms, and so on. Counted at most once a second, and only if observable.
+	 */
 	atomic_u64 ahead[AHEAD_RANGES];
-	/* The time at which `ahead` was last counted, or 0. */
-	atomic_u64 ahead_at_ns;
+	atomic_u64 ahead_at_ns; /* when `ahead` was last counted, on the hub's clock; 0: never */
 };
 
 /*
- * Counters that any thread writes. They share a cache line, because only slow operations write
- * them.
+ * The counters that any thread may increment. They share a cache line, because a thread increments
+ * them only in an operation that is slow anyway, such as a system call.
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
@@ -94,22 +92,31 @@ struct board_callers {
 	atomic_u64 untaken;      /* slots taken for refused calls of timerhub_arm_many() */
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
-	/* The time of the last search that found no ended thread, or 0. */
+	/*
+	 * The time of the last search in `cells` that has found no cell of an ended thread, or 0.
+	 * Nobody searches again within a second, because a search makes many system calls.
+	 */
 	atomic_u64 looked_ns;
 };
 
-/* Counters of one stack of free timer slots (timer/arena.h), copied here for timerhub-top(1). */
+/*
+ * Counters of one of the stacks of free timer slots (timer/arena.h). Threads that change the stack
+ * of an observable hub copy them here for timerhub-top(1).
+ */
 struct board_shard {
 	/*
-	 * Low BOARD_DEPTH_BITS bits: how many slots are free. High bits: how many were taken,
-	 * modulo 2^38.
+	 * The low BOARD_DEPTH_BITS bits say how many free slots are on the stack, and the bits
+	 * above how many were taken from it so far, modulo 2^38.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 laps; /* takes so far, divided by 2^38 */
 	atomic_u64 used; /* how many of its slots were ever used, which is exact */
 };
 
-/* Numbers of one ring buffer of the inbox, a little out of date. `tail` - `head` timers wait. */
+/*
+ * The numbers of one of the inbox's ring buffers (owner/inbox.h), which may be a little out of
+ * date. `tail` - `head` timers wait in the ring buffer.
+ */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
 	atomic_u64 spilled; /* timers put into the bitmap while the ring is full */
@@ -117,27 +124,44 @@ struct board_lane {
 	atomic_u64 drained;                         /* timers taken out of that bitmap */
 };
 
-/* The counters of a queue. */
+/*
+ * The counters of a queue, and of earlier queues with its index. `put` - `delivered` -
+ * `passed_over` timer handles wait in the queue.
+ */
 struct board_queue {
-	/* How many events consumers have received. Consumers write the fields up to `taken_ns`. */
+	/*
+	 * How many events consumers have received. Consumers write this field and those up to
+	 * `taken_ns`.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
-	/* The time at which events were last taken, on the hub's clock, or 0. */
+	/*
+	 * When a thread last took events, on the hub's clock; 0: never. Stored when a drain or wait
+	 * returns events and, if observable, when a dispatch begins.
+	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into this queue, and into earlier ones with its index.
+	 * How many handles the owner has put into this queue, and into those that had its place
+	 * before: a new queue begins with the sum of what was `delivered` and `passed_over`.
+	 * Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
 	atomic_u64 address;     /* address of the queue, as cells name it; 0: no queue */
-	/* What the loop's thread is doing, if the queue belongs to an observable loop. */
+	/*
+	 * What a loop's thread is doing, if the queue belongs to a loop that other processes can
+	 * observe (TIMERHUB_LOOP_OBSERVABLE). Otherwise unused.
+	 */
 	struct board_cell loop;
 };
 
-/* Returns how many handles wait in a queue. Those of cancelled timers have no event. */
+/*
+ * Returns how many handles wait in a queue. Some may have no event any more, because their timers
+ * were cancelled or re-armed.
+ */
 static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 {
 	/* Relaxed is enough, because these numbers are only shown in statistics. */
@@ -148,18 +172,27 @@ static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 	return put > taken ? put - taken : 0;
 }
 
-/* Events by how late consumers took them. Bucket i counts 2^i to 2^(i+1) - 1 ns. */
+/*
+ * How late consumers took events, by the number of their CPU modulo BOARD_DELIVERIES_MAX. Bucket i
+ * counts 2^i to 2^(i+1) - 1 ns; the first also counts events that were not late.
+ */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 };
 
-/* Returns the histogram bucket for a lateness. Bucket 0 also counts what is not late. */
+/*
+ * Returns the histogram bucket that counts how late `now_ns` is after `deadline_ns`. It is 0 if the
+ * clock was set back to before the deadline.
+ */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
 	return now_ns <= deadline_ns ? 0 : histogram_bucket(now_ns - deadline_ns);
 }
 
-/* The counters of a loop, which its thread copies here at the end of a turn or settle. */
+/*
+ * The counters of a loop. Its thread copies them here at the end of a turn or settle, for other
+ * processes. Lateness is counted in board_owner.lateness.
+ */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
 	atomic_u64 turns;
@@ -169,18 +202,21 @@ struct board_loop {
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
 	atomic_u64 address; /* address of the loop, as cells name it */
 	/*
-	 * When the program must call timerhub_loop_turn() next, perhaps in the past; UINT64_MAX:
-	 * never.
+	 * When the program must call timerhub_loop_turn() next; UINT64_MAX means never. A time in
+	 * the past means that the call is overdue.
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing. With an observable hub, board_queue.loop says this
-	 * instead.
+	 * What the loop's thread is doing. Unused if the loop has an observable hub, because the
+	 * thread then writes to board_queue.loop on the hub's board.
 	 */
 	struct board_cell cell;
 };
 
-/* All counters of a hub or a loop. A loop uses few of them (see the head). */
+/*
+ * All counters of a hub or a loop. A loop uses only `header`, `loop`, `slow`, and the fields
+ * `lateness`, `ahead` and `ahead_at_ns` of `owner`.
+ */
 struct board {
 	struct board_header header;
 	struct board_loop loop; /* 0 in a hub's board */
@@ -194,7 +230,10 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/* Returns the time at which the cell's thread began to dispatch `queue`, or 0. */
+/*
+ * Returns when the cell's thread began what it is doing, for example a callback, if it is
+ * dispatching the queue at the address `queue`; else 0.
+ */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
 	struct cell_reading reading;
@@ -204,12 +243,14 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 	               : 0;
 }
 
-/* Returns since when events have waited in a queue without being taken. */
+/*
+ * Returns since when events wait untaken in the queue: since it was empty, since a thread took
+ * some, or since a dispatching thread began its callback, whichever was latest.
+ */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {
 	const struct board_queue *queue = &board->queues[index];
 	uint64_t address = u64_load_relaxed(&queue->address); /* relaxed: all this is only shown */
-	/* Events have waited since the queue was empty, or since somebody last took one. */
 	uint64_t since_ns =
 		u64_max(u64_load_relaxed(&queue->filled_ns), u64_load_relaxed(&queue->taken_ns));
 
@@ -218,13 +259,22 @@ static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_
 	return u64_max(since_ns, board_cell_taking_since_ns(&queue->loop, address));
 }
 
-/* Opens a board for a complete config. Stores its memfd or -1. Returns 0 or a negative errno. */
+/*
+ * Opens a board, with all counters 0. `config` must have its defaults filled in. *ret_fd is the
+ * memfd of an observable board, else -1. Returns 0 or a negative errno.
+ */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Tells other processes whether the hub or loop is open. A forked child must not call it. */
+/*
+ * Tells processes that read the counters whether the hub or loop is open. A forked child must not
+ * call it, because the board belongs to its parent.
+ */
 void board_announce(struct board *board, bool open);
 
-/* Shows how many timers are due soon. Called by the hub's owner or the loop's thread. */
+/*
+ * Shows how many timers are due soon: counts[0] within 1 ms, counts[1] within 1 to 10 ms, and so
+ * on. Only the hub's owner or the loop's thread calls it.
+ */
 static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
                                     const uint64_t counts[AHEAD_RANGES])
 {
@@ -234,7 +284,7 @@ static inline void board_show_ahead(struct board_owner *owner, uint64_t now_ns,
 	u64_store_relaxed(&owner->ahead_at_ns, now_ns);
 }
 
-/* Unmaps a board, which may be NULL, and closes its memfd, unless `fd` is -1. */
+/* Unmaps a board and closes its memfd. `fd` is -1 if it has none, and then `board` may be NULL. */
 void board_close(struct board *board, int fd);
 
 #endif

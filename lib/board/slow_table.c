@@ -3,16 +3,6 @@
  * Counts slow callbacks in a table that has an entry for each function (slow_table.h). This file
  * has how a thread adds to an entry, how a full table gives an entry to another function, and how
  * the table is read.
- *
- * The gate of an entry. A thread that adds to the entry first counts itself in the gate, and then
- * loads `fn` again. A thread that gives the entry away sets SLOW_GIVING by a CAS that expects no
- * users. Both are seq_cst. If the CAS comes first, the adding thread sees SLOW_GIVING or the new
- * function, and leaves. If the count comes first, the CAS fails.
- *
- * Readers (slow_entry_read() in slow_table.h) write nothing. slow_table_replace() changes the gate
- * before it stores the new numbers and again afterwards. A reader that has loaded any new number
- * sees the first change when it loads the gate again. A reader that sees the second change at its
- * start sees all new numbers.
  */
 #include "board/slow_table.h"
 
@@ -20,18 +10,22 @@
 
 /* ---- entries ---- */
 
-/* Begins to add to the entry of `fn`. Returns false if it has another function. */
+/*
+ * Begins to use an entry of the table, if it belongs to the function `fn`. If it returns true,
+ * slow_entry_leave() must follow.
+ */
 static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 {
 	/*
-	 * Relaxed, because this load only skips other functions' entries. The second load of `fn`
-	 * decides.
+	 * Relaxed is enough, because this load only skips the entries of other functions quickly.
+	 * The second load of `fn` decides whether the entry belongs to the function.
 	 */
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * Either this sees SLOW_GIVING, or the CAS that sets SLOW_GIVING fails (see the head of
-	 * this file).
+	 * This increment and the CAS that sets SLOW_GIVING are seq_cst. If the CAS comes first,
+	 * this thread sees SLOW_GIVING or the new function. If the increment comes first, the CAS
+	 * fails.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -57,8 +51,8 @@ static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, u
 /* ---- the table ---- */
 
 /*
- * Counts a slow callback in its function's entry, which `claims` may create. Returns false without
- * one.
+ * Counts a slow callback in the entry of its function or, if `claims` is true, in an unused entry,
+ * which becomes the function's. Returns false if there is none.
  */
 static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims, uint64_t took_ns,
                              uint64_t now_ns)
@@ -67,7 +61,10 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		struct board_slow_entry *entry = &table->entries[i];
 		uint64_t none = 0;
 
-		/* Claim an unused entry, relaxed, because its counters are 0 from the start. */
+		/*
+		 * Give an unused entry to `fn`, unless another thread has just done so. Relaxed is
+		 * enough, because the counters of an unused entry are 0 from the start.
+		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
 		if (!slow_entry_enter(entry, fn))
@@ -79,7 +76,10 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 	return false;
 }
 
-/* Returns the least recently used entry that no thread is adding to, or NULL. */
+/*
+ * Returns the least recently used of the entries that no thread is using, or NULL. *ret_gate is the
+ * entry's `gate`, which counts its users.
+ */
 static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint64_t *ret_gate)
 {
 	struct board_slow_entry *oldest = NULL;
@@ -99,7 +99,10 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 	return oldest;
 }
 
-/* Gives the entry of another function to `fn`, and counts the slow callback there. */
+/*
+ * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
+ * recently used one to `fn`. While threads use all entries, only the totals count the callback.
+ */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
 {
@@ -111,8 +114,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * [slow-entry] A reader that finds a new value in the entry also finds the new
-		 * `gate`.
+		 * [slow-entry] pairs with the second load of `gate` in slow_entry_read(): a reader
+		 * that has loaded anything stored below also sees that `gate` has changed.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
@@ -123,7 +126,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
-		 * [slow-entry] A reader whose first load finds this gate sees all the values above.
+		 * [slow-entry] pairs with the first load of `gate` in slow_entry_read(): a reader
+		 * that loads the new `gate` also sees what was stored in the entry before.
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;
@@ -132,7 +136,10 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns)
 {
-	/* Relaxed, because these totals of all functions are only shown. */
+	/*
+	 * Relaxed is enough, because these totals, over all functions, are only shown in
+	 * statistics.
+	 */
 	(void)u64_fetch_add_relaxed(&table->count, 1);
 	(void)u64_fetch_add_relaxed(&table->sum_ns, took_ns);
 	if (!slow_table_count(table, fn, false, took_ns, now_ns) &&

@@ -28,8 +28,8 @@
 #define SLOW_FUNCTIONS 32
 
 /*
- * The gate of an entry counts its users, flags that it changes its function, and counts these
- * changes.
+ * An entry's gate is one word. Its parts, from the low bits up: how many threads use the entry,
+ * whether it is being given to another function, and how often it was.
  */
 #define SLOW_USERS_MASK ((UINT64_C(1) << 24) - 1)
 #define SLOW_GIVING (UINT64_C(1) << 24)
@@ -52,7 +52,10 @@ struct board_slow {
 	struct board_slow_entry entries[SLOW_FUNCTIONS];
 };
 
-/* A copy of one entry, filled by slow_entry_read(). */
+/*
+ * A copy of one entry of the table: a function, how many of its callbacks were slow, and how long
+ * those took. slow_entry_read() fills it.
+ */
 struct slow_reading {
 	uint64_t fn, count, sum_ns, longest_ns, last_ns;
 };
@@ -60,13 +63,16 @@ struct slow_reading {
 /* How often a reader tries to read an entry without its being changed meanwhile. */
 #define SLOW_TRIES 64
 
-/* Reads an entry. Returns false if it has no function, or is being given to another one. */
+/*
+ * Reads an entry of the table. Returns false if it belongs to no function, or is being given to
+ * another one.
+ */
 static inline bool slow_entry_read(const struct board_slow_entry *entry, struct slow_reading *ret)
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * [slow-entry] The loads below see all that slow_table_replace() stored before this
-		 * gate.
+		 * [slow-entry] pairs with the stores in slow_table_replace(): the loads below see
+		 * all that was stored in the entry before this value of `gate`.
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
@@ -76,8 +82,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * [slow-entry] A reader that has loaded a new value also sees that `gate` has
-		 * changed.
+		 * [slow-entry] pairs with slow_table_replace(), which changes `gate` before it
+		 * stores new values: a reader that has loaded a new value also sees the change.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)
@@ -87,8 +93,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 }
 
 /*
- * Lists the slow functions, longest call first, in SLOW_FUNCTIONS elements. Returns how many there
- * are.
+ * Fills `ret`, an array of SLOW_FUNCTIONS elements, with the functions that were slow, the one with
+ * the longest single call first. Returns how many there are.
  */
 static inline unsigned slow_table_read(const struct board_slow *table, struct slow_reading *ret)
 {
@@ -117,10 +123,16 @@ static inline unsigned slow_table_read(const struct board_slow *table, struct sl
 	return count;
 }
 
-/* Counts a slow callback of `fn`, which ended at `now_ns`. For any thread. */
+/*
+ * Counts a slow callback of the function `fn`, which took `took_ns` and ended at `now_ns`. Any
+ * thread may call it.
+ */
 void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns);
 
-/* Stores up to `max` slow functions, longest call first. Returns how many. */
+/*
+ * Stores up to `max` functions that were slow, beginning with the one whose callback took longest,
+ * and returns how many.
+ */
 int slow_table_list(const struct board_slow *table, struct timerhub_slow_callback *ret,
                     unsigned max);
 

@@ -17,9 +17,6 @@
  * the `fn` that it loaded first finds afterwards that `fn` is 0, or, if the next callback is the
  * same function, that `count` or `state` has changed.
  *
- * `count` starts at 0 in each call, and is loaded after `fn`. So a `count` belongs to the callback
- * `fn` or to a later one. If the later one is another function, `fn` has changed.
- *
  * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave → cell_read: what the cell says, or
  *         that it has changed.
  */
@@ -37,13 +34,16 @@
 
 struct board_cell {
 	/*
-	 * The number of the call; the low CELL_WHERE_BITS bits are TIMERHUB_AWAY or
+	 * The number of the call; in the low CELL_WHERE_BITS bits, TIMERHUB_AWAY or
 	 * TIMERHUB_IN_CALL.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 state;
 	atomic_u64 fn;    /* address of the callback that runs; 0: none does */
 	atomic_u64 timer; /* the handle of its timer, or the address of its timeout */
-	/* When the present call or callback began, on the clock of the hub or loop. */
+	/*
+	 * When the thread began what it is doing now, for example its present callback, on the
+	 * clock of the hub or loop.
+	 */
 	atomic_u64 since_ns;
 	atomic_u64 queue; /* address of the queue that is or was dispatched; 0: none */
 	atomic_u64 loop;  /* address of the loop whose cell this is; 0: of none */
@@ -52,7 +52,10 @@ struct board_cell {
 	atomic_u32 count; /* number of the callback in its call */
 };
 
-/* A copy of what a cell says, filled by cell_read(). */
+/*
+ * What a thread is doing, for example which callback it is running. cell_read() fills it from the
+ * record that the thread writes, a struct board_cell.
+ */
 struct cell_reading {
 	uint32_t tid;       /* the thread's number in its own namespace */
 	uint32_t where;     /* an enum timerhub_where */
@@ -64,40 +67,53 @@ struct cell_reading {
 /* ---- calls of the thread that has the cell, whose own loads are relaxed ---- */
 
 /*
- * Returns *cell, read as volatile, because gcc would otherwise keep each member's address on the
- * stack.
+ * Returns *cell. The pointer is read as volatile, because gcc would otherwise keep the address of
+ * each member on the stack, and load one for each store.
  */
 static inline struct board_cell *cell_of(struct board_cell *const *cell)
 {
 	return *(struct board_cell *const volatile *)cell;
 }
 
-/* Returns the state, which says whether the thread is inside a call (TIMERHUB_IN_CALL). */
+/*
+ * Returns the word `state`, whose low bits say whether the thread is inside a call into the library
+ * (TIMERHUB_IN_CALL) or outside (TIMERHUB_AWAY).
+ */
 static inline uint64_t cell_state(const struct board_cell *cell)
 {
 	return u64_load_relaxed(&cell->state);
 }
 
 /*
- * Records that the thread has entered a call. `state` is from cell_state(), and says TIMERHUB_AWAY.
+ * Records for other threads and processes that the thread has entered a call into the library at
+ * `now_ns`. `state` is the result of cell_state(), which must say TIMERHUB_AWAY.
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/* Set `count` to 0, because it counts the callbacks of one call. */
+	/*
+	 * Reset `count`, the number of the callback within a call, so that a reader does not take a
+	 * callback of this call for one of the last call.
+	 */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * [cell] A reader that loads the new `state` also sees this call's `queue`, `since_ns` and
-	 * `count`.
+	 * [cell] pairs with cell_read(): a reader that loads the new `state` also sees the `queue`,
+	 * `since_ns` and `count` that the thread has stored for its present call into the library.
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
 
-/* Records that the thread has left the library (TIMERHUB_AWAY). */
+/*
+ * Records that the thread has returned from a call into the library, and is outside the library now
+ * (TIMERHUB_AWAY).
+ */
 static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
-	/* [cell] A reader that loads anything stored later also sees this `state`. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees the new `state`.
+	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
 }
@@ -106,24 +122,37 @@ static inline void cell_leave(struct board_cell *cell)
 static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
-	/* [cell] A reader that loads anything stored later also sees this `state`. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees the new `state`.
+	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
 
-/* Records that callback `fn` begins, as number `count` of the present call. */
+/*
+ * Records for other threads and processes that the thread is about to run the callback `fn`, which
+ * is number `count` of the callbacks that its present call runs.
+ */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
 	u64_store_release(&cell->timer, timer);
 	u32_store_release(&cell->count, count);
-	/* [cell] A reader that loads this `fn` also sees the `timer` and `count` above. */
+	/*
+	 * [cell] pairs with cell_read(): a reader that loads this `fn` also sees the `timer` and
+	 * `count` that were stored above.
+	 */
 	u64_store_release(&cell->fn, fn);
 }
 
-/* Records that the callback has returned at `now_ns`. */
+/*
+ * Records that the thread's callback has returned at `now_ns`, so that other threads and processes
+ * can see it.
+ */
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] A reader that loads anything stored later also sees that this callback has ended.
+	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
+	 * `cell` after this store also sees that this callback has ended.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -131,7 +160,10 @@ static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 
 /* ---- calls of those who read ---- */
 
-/* Returns the thread of a CPU clock id, which has the complement of the tid above three bits. */
+/*
+ * Returns the number of the thread whose CPU clock has this id. The kernel stores it in the id
+ * above three bits, complemented.
+ */
 static inline uint32_t cell_tid(uint32_t clock)
 {
 	return ~(clock >> 3 | UINT32_C(7) << 29);
@@ -140,7 +172,10 @@ static inline uint32_t cell_tid(uint32_t clock)
 /* How often a reader tries to read a cell without its being changed meanwhile. */
 #define CELL_TRIES 64
 
-/* Reads a cell. Returns false if no thread has the cell. Shows no callback if it keeps changing. */
+/*
+ * Reads what the thread of a cell is doing. Returns false if no thread has the cell. If the cell
+ * keeps changing, the result says that no callback runs.
+ */
 static inline bool cell_read(const struct board_cell *cell, struct cell_reading *ret)
 {
 	uint32_t clock = 0;
@@ -148,14 +183,17 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] Each load acquires what the thread stored before the value (see the head
-		 * of this file).
+		 * [cell] pairs with the four functions above: a load that returns what the thread
+		 * has stored shows later loads everything that it had stored before.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
-		/* Load `count` after `fn` (see the head of this file). */
+		/*
+		 * The thread may have begun another callback between these two loads. Then `fn` has
+		 * changed, which the check below finds, or it is the same function once more.
+		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
@@ -164,8 +202,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] If the callback or the call has ended meanwhile, `fn`, `count` or `state`
-		 * has changed.
+		 * [cell] pairs with cell_end() and cell_leave(): if the callback or the call into
+		 * the library ended while these values were loaded, `fn`, `count` or `state` has
+		 * changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -21,8 +21,8 @@ static bool hub_try_enter(struct timerhub *hub)
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
 	/*
-	 * [advance] Acquires what the last caller of timerhub_advance() wrote before its
-	 * hub_leave().
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the last caller of timerhub_advance() has written.
 	 */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
@@ -30,7 +30,10 @@ static bool hub_try_enter(struct timerhub *hub)
 /* Lets other threads call timerhub_advance() for this hub again. */
 static void hub_leave(struct timerhub *hub)
 {
-	/* [advance] Releases what this thread wrote, for hub_try_enter() and hub_wait_pass(). */
+	/*
+	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass(),
+	 * which see everything that this thread has written.
+	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
 	invariant(before % 2 == 1);
@@ -50,8 +53,8 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/*
-		 * Clear the eventfd first, because a wake-up during the passes may ask for one
-		 * more.
+		 * Clear the eventfd first, because a wake-up that comes during this round of work
+		 * may be meant for the next round.
 		 */
 		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
@@ -77,9 +80,15 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* Add 0, because a load could miss a timerhub_advance() that has just begun. */
+	/*
+	 * Add 0, because a load could miss a timerhub_advance() that has just begun. The release
+	 * shows this thread's stores to the next timerhub_advance().
+	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
-	/* [advance] Acquires what the other thread wrote before its hub_leave(). */
+	/*
+	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
+	 * that the other thread's timerhub_advance() has written.
+	 */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

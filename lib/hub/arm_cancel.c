@@ -19,8 +19,8 @@
 #define SUBMIT_AHEAD 16
 
 /*
- * Prefetches a timer that the caller is about to change. The handle may be invalid, because a
- * prefetch cannot fault.
+ * Prefetches a timer's deadline and state, which the caller is about to change. An invalid handle
+ * does no harm, because a prefetch cannot fault.
  */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
@@ -29,7 +29,10 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* Computes a deadline from a delay or a point in time. Returns 0 or -ERANGE. */
+/*
+ * Computes a deadline from a delay, or from a point in time if flags has TIMERHUB_ABSOLUTE.
+ * UINT64_MAX (never) stays UINT64_MAX. Returns 0 or -ERANGE.
+ */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -44,15 +47,18 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 }
 
 /*
- * Returns the present time, to which a delay is added. Returns 0 if the flags ask for an absolute
- * time.
+ * Returns the present time if the program has given a delay, because the delay begins now. For a
+ * point in time (TIMERHUB_ABSOLUTE), returns 0 without reading the clock.
  */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
 }
 
-/* Checks a spec, except its times. Returns 0, -EINVAL or -E2BIG. */
+/*
+ * Checks everything in a spec except its times, which arming_from() checks. Returns 0, -EINVAL, or
+ * -E2BIG.
+ */
 static int spec_check(const struct timerhub_spec *spec)
 {
 	if (spec->size < sizeof(*spec) ||
@@ -62,7 +68,10 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/* Converts a checked spec for timer_arm(). Returns 0, or -ERANGE if a time is too long. */
+/*
+ * Converts a spec, which spec_check() has accepted, to the arguments of timer_arm(), and computes
+ * the deadline. Returns 0, or -ERANGE if the deadline or the interval is too long.
+ */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
@@ -91,7 +100,10 @@ static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
 		hub_submit(hub, slot, outcome.left, pair);
 }
 
-/* Arms a timer in a free slot. Returns 0, or -EAGAIN if no slot is free. */
+/*
+ * Takes a free slot and arms a timer in it. Returns 0, or -EAGAIN if no slot is free because
+ * timers_max timers are live.
+ */
 static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
                                                          const struct timer_arming *arming,
                                                          timerhub_timer *ret_timer)
@@ -247,15 +259,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. A move to a later deadline calls no function, because saved registers would
- * delay it.
+ * Re-arms a timer. To move an armed timer to a later deadline is frequent and calls no function,
+ * because registers saved on the stack would delay the compare-and-swap.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0, and hub_rearm() refuses the call. */
+	/* In a forked child the capacity is 0, so that hub_rearm() is called and refuses. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -305,7 +317,10 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	return result;
 }
 
-/* Cancels a timer if the slot number may be invalid or this is a forked child. */
+/*
+ * Handles the rare cases of a cancel: the handle's slot number is invalid, or this is a forked
+ * child.
+ */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub_alive(hub))
@@ -318,7 +333,10 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub)
 		return -EINVAL;
-	/* In a forked child the capacity is 0, and hub_cancel_checked() refuses the call. */
+	/*
+	 * In a forked child the capacity is 0, so hub_cancel_checked() is called, which refuses the
+	 * call.
+	 */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);
 }
@@ -326,7 +344,10 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 /* How many slots timerhub_cancel_many() frees in one step. */
 #define CANCEL_BATCH 32
 
-/* Cancels up to CANCEL_BATCH of the timers. Returns how many were live. */
+/*
+ * Cancels the first CANCEL_BATCH of the timers, or all if there are fewer. Returns how many of them
+ * were live.
+ */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -372,11 +393,14 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel first. Only after that, callbacks_wait() sees every consumer that has taken the
-	 * event.
+	 * Cancel before callbacks_wait(). By the cancel this thread acquires what a consumer stored
+	 * before it took the event, so it finds each consumer that runs the callback.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
-	/* If a callback waits for another callback, that one may wait for it too. */
+	/*
+	 * If the timer's callback makes this call after another thread has cancelled the timer, do
+	 * not wait for callbacks: both threads could wait for each other for ever.
+	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
 }
@@ -395,7 +419,10 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
-	/* An expired timer has time left if the wall clock was set back. */
+	/*
+	 * Even a timer that has expired can have time left, if the wall clock was set back
+	 * meanwhile.
+	 */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
@@ -404,7 +431,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 }
 
 /*
- * Describes a slot's timer. Returns false for a free slot, a closing queue, or a loop's own timer.
+ * Describes the timer in a slot for timerhub_each(). Returns false if the slot is free, its queue
+ * is being closed, or a loop has armed the timer for itself.
  */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
@@ -418,13 +446,14 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed, because timer_guess() has acquired. If the index has another queue now,
-		 * the CAS below fails.
+		 * Relaxed is enough. The queue was opened before the timer was armed, and
+		 * timer_guess() has loaded the timer with acquire. If the index has another queue
+		 * now, the CAS below fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * Check by a CAS that the timer is still the same, because a load could run too
-		 * early.
+		 * This CAS changes nothing, but checks that the timer is still the same. A load
+		 * could run before the loads of timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -17,12 +17,12 @@
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
-/* How many handles are taken at once, so that their cache misses overlap. */
+/* How many handles are taken at once. Their cache misses then overlap. */
 #define CONSUME_BATCH 32
 
 /*
- * Delivers a handle's event, or returns false if it has none. Inlining saves 12 instructions an
- * event.
+ * Delivers a handle's event, or returns false if it has none any more. If *ret_ended is true, the
+ * caller must free the timer's slot. Inlining saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -62,7 +62,6 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		.queue = queue,
 	};
 	probe3(deliver, event->timer, event->expires_ns, event->count);
-	/* If this is true, the caller must free the slot. */
 	*ret_ended = view.interval_ns == 0 && !state_kept(view.pair.state);
 	return true;
 }
@@ -91,13 +90,17 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/*
-	 * Free the slots last, so that a thread that finds one free also finds its event counted.
+	 * Free the slots last, so that a thread that finds a timer's slot free also finds that the
+	 * timer's event is counted.
 	 */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
-/* Counts how late the events of a batch were taken. Reads the clock only once. */
+/*
+ * Counts how late events were taken. A dispatch reads the clock only once, for its first events, so
+ * the others seem a little less late than they are.
+ */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
                                  uint64_t *now_ns)
@@ -120,8 +123,9 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 }
 
 /*
- * Takes a batch of handles, and appends their events to `events`. Returns false if the outbox was
- * empty.
+ * Takes up to CONSUME_BATCH handles from the outbox, and appends their events to `events`, which
+ * has *count of them. The handle of a cancelled or re-armed timer has no event. Returns false if
+ * the outbox was empty.
  */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
@@ -154,12 +158,15 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Makes the eventfd of an empty queue unreadable. Returns false if an event has come meanwhile. */
+/*
+ * Makes the queue's eventfd unreadable, because the queue was found empty. Returns false if the
+ * queue has got an event meanwhile.
+ */
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	/*
-	 * A forked child must not clear the shared eventfd. Only kernels without MADV_WIPEONFORK
-	 * need this check.
+	 * A forked child must not clear the eventfd that it shares with its parent. This check is
+	 * for kernels without MADV_WIPEONFORK; on others the child has no buffer to read into.
 	 */
 	if (!hub_alive(queue->hub))
 		return true;
@@ -167,7 +174,7 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* Leaves the eventfd readable if events are left, and otherwise unreadable. */
+/* Leaves the eventfd readable if the queue has more events, and otherwise unreadable. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
@@ -213,22 +220,27 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return queue_result(queue, (int)queue_take(queue, events, max));
 }
 
-/* The state of a timerhub_dispatch() call. */
+/*
+ * The state of a call of timerhub_dispatch(). The call stops at `end`, because a timer that expires
+ * again meanwhile must not have its callback called twice.
+ */
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* where timerhub_cancel_sync() looks what this thread runs */
-	/* The outbox position at which the call stops, so that no callback is called twice. */
-	uint64_t end;
+	uint64_t end;              /* position in the outbox at which the call stops */
 	uint64_t now_ns; /* when the first event was found; 0: the clock was not read yet */
 	unsigned count;  /* how many events were taken so far */
 	bool cleared;    /* the queue was found empty, and its eventfd made unreadable */
 };
 
-/* The state of a dispatch that timerhub-top(1) can watch. */
+/*
+ * The state of a dispatch that timerhub-top(1) can watch. The thread reads the clock after each
+ * callback, to find out how long it took.
+ */
 struct watching {
 	struct dispatching dispatching;
 	struct board_cell *cell; /* the cell of the loop or of the thread */
-	uint64_t read_ns;        /* when the last callback ended, or the dispatch began */
+	uint64_t read_ns;        /* when the clock was last read */
 };
 
 /* Takes the next event, but does not call its callback. Returns false if there is none. */
@@ -257,7 +269,7 @@ static inline __attribute__((always_inline)) bool dispatching_take(struct dispat
 	return delivered;
 }
 
-/* Records a slow callback in the tables of the hub and the loop. */
+/* Records a callback that took too long, for the hub, the loop or both. */
 static __attribute__((noinline, cold)) void queue_count_slow(const struct timerhub_queue *queue,
                                                              timerhub_fn *fn, uint64_t took_ns,
                                                              uint64_t now_ns)
@@ -272,8 +284,8 @@ static __attribute__((noinline, cold)) void queue_count_slow(const struct timerh
 }
 
 /*
- * Takes the next event and calls its callback. `watching` is NULL if nobody can observe the
- * dispatch.
+ * Takes the next event and calls its callback. Returns false if there is none. `watching` is NULL
+ * if nobody can observe the hub or the loop.
  */
 static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
                                                                    struct watching *watching)
@@ -310,23 +322,33 @@ static inline __attribute__((always_inline)) bool dispatching_call(struct dispat
 	return true;
 }
 
-/* Returns true if a dispatch must end: it has taken `max` events, or this is a forked child. */
+/*
+ * Returns true if a dispatch must end, because it has taken `max` events, or because a callback has
+ * forked and this is the child.
+ */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
 }
 
-/* Ends a dispatch, even one whose callback throws an exception or ends its thread. */
+/*
+ * Ends a dispatch. It also runs when a callback throws an exception, or ends its thread, which
+ * glibc does by an exception.
+ */
 static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {
 	callbacks_leave(dispatching->callback);
-	/* A child that a callback has forked shares the eventfd, and must not change it. */
+	/*
+	 * If a callback has forked, the child must not touch the eventfd, because parent and child
+	 * share it.
+	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
 /*
- * Dispatches a queue, and returns how many events it took. Inlined, to be fast without `watching`.
+ * Dispatches a queue, and returns how many events it took. All functions that it calls are inlined,
+ * so that a dispatch that nobody can observe (`watching` is NULL) is fast.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
@@ -344,8 +366,8 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 }
 
 /*
- * Dispatches a queue. Inlined into timerhub_dispatch(), it would slow down calls for an empty
- * queue.
+ * Dispatches a queue that is not empty. It is not inlined, because timerhub_dispatch() would then
+ * save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -358,20 +380,29 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 	return dispatching_run(&dispatching, NULL, max);
 }
 
-/* Ends a dispatch that timerhub-top(1) can watch. It also runs after an exception. */
+/*
+ * Ends a dispatch during which timerhub-top(1) could see what the dispatching thread was doing.
+ * Like dispatching_end(), it also runs if a callback throws an exception.
+ */
 static void watching_end(struct watching *watching)
 {
 	cell_leave(watching->cell);
 	dispatching_end(&watching->dispatching);
 }
 
-/* The thread's state for timerhub-top(1), saved while a callback dispatches another queue. */
+/*
+ * What a thread has shown to timerhub-top(1) about a callback, kept here while that callback itself
+ * dispatches a queue.
+ */
 struct suspended {
 	struct board_cell *cell;
 	struct cell_reading before;
 };
 
-/* Shows timerhub-top(1) the outer callback again, after a dispatch inside that callback. */
+/*
+ * Runs when a dispatch inside a callback ends. Shows timerhub-top(1) that the thread is running
+ * that callback again.
+ */
 static void suspended_resume(struct suspended *suspended)
 {
 	struct board_cell *cell = suspended->cell;
@@ -383,7 +414,10 @@ static void suspended_resume(struct suspended *suspended)
 
 static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
 
-/* Dispatches a queue inside a callback of another dispatch of the same thread. */
+/*
+ * Dispatches a queue inside a callback of another dispatch. `cell` shows timerhub-top(1) what the
+ * thread is doing.
+ */
 static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
                                                                       unsigned max,
                                                                       struct board_cell *cell)
@@ -395,7 +429,10 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 	return queue_dispatch_watched(queue, max);
 }
 
-/* Finds or takes this thread's cell, which shows what the thread does. Returns NULL without one. */
+/*
+ * Returns the cell in which the calling thread shows what it is doing. A thread without a cell
+ * takes one. Returns NULL if none can be taken.
+ */
 static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
                                                                     uint32_t clock, uint64_t now_ns)
 {
@@ -406,19 +443,28 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	if (!queue->hub_board)
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
-	/* Remember the cell if it is new, or if the remembered cell's thread has ended. */
+	/*
+	 * The queue remembers the cell of its last consumer. Replace it if that cell's thread has
+	 * ended, or if the present cell is new.
+	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
 	return cell;
 }
 
-/* Dispatches a queue, and shows timerhub-top(1) what this thread is doing. */
+/*
+ * Dispatches a queue, and shows what the calling thread is doing, in shared memory that
+ * timerhub-top(1) reads.
+ */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
 {
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
-	/* Relaxed, because the check below finds out whether the cell is this thread's. */
+	/*
+	 * Relaxed is enough, because the check below finds out whether the cell is this thread's:
+	 * no other thread stores this thread's clock id.
+	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;
 
@@ -459,6 +505,9 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 		return queue_result(queue, 0);
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
-	/* Even a child that a callback has forked learns how many callbacks were called. */
+	/*
+	 * If a callback has forked, and this is the child, the call still returns how many
+	 * callbacks were called.
+	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

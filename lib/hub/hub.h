@@ -19,7 +19,10 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* A page that is all zero in a forked child, so that a call there does no harm. */
+/*
+ * A page of memory that is all zero in a forked child, so that a call which runs on in the child
+ * does no harm to the parent (fork_check.h).
+ */
 struct hub_living {
 	uint32_t is_opener; /* 1 in the process that opened the hub, 0 in a child */
 	uint32_t capacity;  /* number of slots; 0 in a child, so that no handle is valid there */
@@ -53,35 +56,49 @@ static inline bool hub_alive(const struct timerhub *hub)
 	return fork_check_goes_on(&hub->fork_check);
 }
 
-/* Puts a changed timer's slot into the inbox, and wakes the owner if it sleeps too long. */
+/*
+ * Finishes a change of a timer: puts its slot into the inbox, and wakes the owner if the timer is
+ * due before the owner wakes by itself.
+ */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancels a timer of `queue`, an index or TIMER_ANY_QUEUE. Returns 0 or -ENOENT. The slot must be
- * valid.
+ * Cancels a timer of the queue with this index (or TIMER_ANY_QUEUE), and frees its slot. Returns 0
+ * or -ENOENT. The slot number in the handle must be valid.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits until the owner's present round of work has ended. A removed queue may be freed after that.
+ * Waits for the end of the owner's present round of work (in a manual hub, of timerhub_advance()).
+ * Then a queue that was taken out of hub->queues may be freed.
  */
 void hub_wait_pass(struct timerhub *hub);
 
-/* Checks the arguments of drain, wait or dispatch. Returns 0, -EINVAL or -EOWNERDEAD. */
+/*
+ * Checks the arguments of drain, wait or dispatch. Returns 0, -EINVAL, or -EOWNERDEAD in a forked
+ * child.
+ */
 int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
 
-/* Takes up to `max` events. If more are left, the eventfd gives a new edge. */
+/*
+ * Takes up to `max` events from the queue. If more are left, makes sure that the queue's eventfd is
+ * readable and gives a new edge.
+ */
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a child that was forked during the call by a signal handler.
+ * Returns `result`, or -EOWNERDEAD in a forked child. A call ends with this, because a signal
+ * handler can fork inside the call, which then goes on in the child too.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 
-/* How often an open tries after EINTR, which a seccomp filter could return every time. */
+/*
+ * How often an open tries again if a signal interrupts it. There is a limit because a seccomp
+ * filter could return EINTR every time.
+ */
 #define HUB_OPEN_TRIES 16
 
-/* How long a close sleeps, in ns, before it checks again whether other threads have left. */
+/* How long a close sleeps before it checks again whether other threads have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 /* Closes all queues of the hub. Threads that are blocked in timerhub_wait() return -ESHUTDOWN. */

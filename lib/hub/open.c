@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes hubs, and answers what a program may ask about a hub. Tested by tests/service/.
- *
- * An open that fails with EINTR is tried again. A signal can interrupt its fallocate(), and so can,
- * on Linux 6.1, the teardown of an io_uring instance that this thread has created before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +15,10 @@
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
-/* The size of the config in the first version, which old programs still pass. */
+/*
+ * The size of the config in the first version. Programs that were compiled with that version still
+ * pass it.
+ */
 #define CONFIG_LEAST_BYTES offsetof(struct timerhub_config, slow_ns)
 
 const char *timerhub_version(void)
@@ -49,7 +49,10 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
-	/* Under Valgrind, a thread that waits in io_uring would block all others. */
+	/*
+	 * Valgrind runs one thread at a time, and one that waits in io_uring would block all
+	 * others.
+	 */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
@@ -57,7 +60,10 @@ static int config_complete(struct timerhub_config *config)
 
 /* ---- open ---- */
 
-/* Opens the page `living`, which is zero in a forked child. Returns 0 or a negative errno. */
+/*
+ * Opens the page `living`. It is zero in a forked child, which keeps most calls from doing harm
+ * there. Returns 0 or a negative errno.
+ */
 static int hub_open_living(struct timerhub *hub)
 {
 	int result = fork_check_open(&hub->fork_check, sizeof(*hub->living));
@@ -86,7 +92,10 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-/* Frees a hub whose owner thread has ended, or whose open has failed halfway. */
+/*
+ * Frees a hub, whose owner thread must have ended. It also frees a hub whose open has failed
+ * halfway.
+ */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -108,8 +117,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * The owner's thread looks for timers when it starts. A manual hub has no thread, so its
-	 * first timer must wake the program.
+	 * The promise: only a timer that is due earlier wakes the owner. Nobody can be woken before
+	 * the owner's thread looks for timers at its start, so 0. The first timer of a manual hub
+	 * must wake the program, so "never".
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -138,7 +148,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = owner_start(&hub->owner, config);
 	if (result == 0) {
 		/*
-		 * Relaxed, because board_announce() below makes the store visible to
+		 * Relaxed is enough, because board_announce() below makes this store visible to
 		 * timerhub-top(1).
 		 */
 		u64_store_relaxed(&hub->board->owner.tid, (uint64_t)owner_tid(&hub->owner));
@@ -176,7 +186,10 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/* Try again after EINTR, because a signal can interrupt fallocate(). */
+	/*
+	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
+	 * the teardown of an io_uring instance that this thread has created.
+	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);
@@ -195,8 +208,8 @@ void timerhub_close(struct timerhub *hub)
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
 		/*
-		 * Make the eventfd unreadable, because an epoll instance goes on reporting a copy
-		 * in a forked child.
+		 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an
+		 * epoll instance goes on reporting a readable eventfd after the close.
 		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
 	}
@@ -218,7 +231,10 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/* Adds the counters of all queues. Returns how many timers have ended by their delivery. */
+/*
+ * Adds the counters of all queues to the statistics, and returns how many timers have ended by
+ * their delivery. The loads are relaxed, because these numbers are only shown.
+ */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -233,7 +249,10 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 	return retired;
 }
 
-/* Adds how many events wait in queues and, in an observable hub, for how long. */
+/*
+ * Adds how many events wait in queues. In an observable hub, timerhub_dispatch() records when it
+ * takes events, so there also adds how long events have waited.
+ */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	bool observable = hub->board_fd >= 0;
@@ -293,15 +312,18 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the slots before the delivered timers. Otherwise a timer that is delivered in
-	 * between would count as cancelled.
+	 * Count the timers' slots first. If a timer is delivered after that, it is counted twice
+	 * here, as live and as delivered, but never as cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	/* The number of slots that timerhub_arm_many() has put back after an error. */
+	/*
+	 * `untaken` counts slots that timerhub_arm_many() took and put back after an error. It may
+	 * have grown since arena.taken was read.
+	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;
@@ -309,7 +331,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * All other timers were cancelled. To count cancels would cost each cancel a shared write.
+	 * Cancels are not counted, because that would cost each cancel a shared write. An armed
+	 * timer that is neither live, delivered nor dropped must have been cancelled.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

@@ -21,15 +21,19 @@
 #include "hub/hub.h"
 
 /*
- * Shows a new queue on the counter board. Its counters go on from those of the last queue with this
- * index.
+ * Shows a new queue on the counter board. The counters go on from the previous queue with this
+ * index, and the outbox is empty, so `put` becomes the number of handles taken.
  */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/* Add to the counter, because the owner may add to it at the same time. */
+	/*
+	 * Add, because a store could undo a count that the owner makes at this moment. The owner
+	 * may still count for the previous queue, if the program wrongly armed a timer during its
+	 * close.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -37,7 +41,10 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
-/* Gives a queue an index, and shows the owner the queue. Returns 0 or -ENOSPC. */
+/*
+ * Gives a queue an index, and makes it known to the owner. Returns 0, or -ENOSPC if no index is
+ * free.
+ */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
@@ -49,15 +56,15 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
 		/*
-		 * Relaxed, because other threads get the queue from this thread, and so see this
-		 * store.
+		 * Relaxed, because other threads use the queue only after they have got its pointer
+		 * from this thread, and then they see this store too.
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * [index] pairs with the last close of this index. [queue] The owner sees the whole
-		 * queue.
+		 * The acquire shows queue_announce() the final counters of the previous queue with
+		 * this index. The release shows this queue to the thread that puts events into it.
 		 */
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -66,32 +73,47 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	return -ENOSPC;
 }
 
-/* The structs of the last 64 closed queues, kept for a timerhub_wait() that comes too late. */
+/*
+ * The structs of the last 64 closed queues, kept because a thread between two calls of
+ * timerhub_wait() must still get -ESHUTDOWN from its next call.
+ */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
 static atomic_u32 graves_dug;
 
-/* Frees a queue, even a half-opened one, except its struct, which goes into `graves`. */
+/*
+ * Frees all memory of a queue except its struct, which stays in `graves` for a while. It also frees
+ * a queue whose open has failed halfway.
+ */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed, because the exchange below hands the struct over. */
+	/*
+	 * Relaxed is enough: this only chooses where the closed queue's struct stays for a while,
+	 * and the acq_rel exchange below hands it over.
+	 */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	/*
-	 * Make the eventfd unreadable. A forked child may have it open, and epoll would go on
-	 * reporting it.
+	 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an epoll
+	 * instance goes on reporting a readable eventfd after the close.
 	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/* Relaxed, because no other thread uses the queue any more. */
+	/*
+	 * `closing` is 0 here only if the open has failed or this is a forked child. In either case
+	 * nobody waits on the queue, so relaxed is enough.
+	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
-/* The cell of no thread, which a new queue has until the first dispatch finds its own cell. */
+/*
+ * A cell (a record of what one thread is doing) that belongs to no thread. A new queue refers to
+ * it, so that the first thread that dispatches searches for its own.
+ */
 static struct board_cell nobodys_cell;
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
@@ -151,7 +173,8 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 }
 
 /*
- * Makes blocked timerhub_wait() calls return -ESHUTDOWN, and waits until all have left the queue.
+ * Makes the threads that are blocked in timerhub_wait() return -ESHUTDOWN, and waits until they
+ * have left the queue.
  */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
@@ -174,7 +197,10 @@ static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 		                            1); /* relaxed: only shown in statistics */
 }
 
-/* Cancels all timers of a queue. Visits all slots of the hub, because a queue keeps no list. */
+/*
+ * Cancels all timers of a queue. It looks at every slot of the hub, because there is no list of the
+ * timers of a queue.
+ */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
@@ -182,16 +208,16 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() acquires the handle, so that queue_drop_timer() sees the timer's
-		 * queue index.
+		 * timer_last() loads the handle with acquire order, so that queue_drop_timer() sees
+		 * the index of the timer's queue.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Ends timers that expired after queue_drop_timers(). Only a program that arms during the close has
- * some.
+ * Ends timers that expired after queue_drop_timers() had passed their slots, which would never
+ * become free. There are some only if the program wrongly armed timers during the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -211,20 +237,23 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	hub = queue->hub;
 	if (hub_alive(hub)) {
 		/*
-		 * Relaxed, because this thread got the queue from its opener, and so sees the
-		 * opener's stores.
+		 * Relaxed is enough. If another thread has opened the queue, this thread has got
+		 * the pointer from it, and so sees what the opener had stored before.
 		 */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed, because hub_wait_pass() makes the store visible to the owner. */
+		/*
+		 * Relaxed is enough, because hub_wait_pass() makes this store visible to the thread
+		 * that puts events into queues.
+		 */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] Release, so that the next queue with this index sees the last counters. */
+	/* [index] Release: the next queue with this index sees the final values of the counters. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
@@ -262,8 +291,8 @@ void hub_close_queues(struct timerhub *hub)
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		/*
-		 * A queue is QUEUE_GONE here if another thread was closing it when this child was
-		 * forked.
+		 * In a forked child, `queue` can be QUEUE_GONE, if another thread was closing the
+		 * queue at the fork.
 		 */
 		if (!queue || queue == QUEUE_GONE)
 			continue;

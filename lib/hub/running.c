@@ -9,7 +9,10 @@
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
-/* Returns 0, -EOPNOTSUPP if the hub is not observable, or -EOWNERDEAD in a forked child. */
+/*
+ * Returns 0, or a negative errno if the hub was not opened with TIMERHUB_OBSERVABLE, or if this is
+ * a forked child.
+ */
 static int hub_check_observable(const struct timerhub *hub)
 {
 	if (!hub_alive(hub))
@@ -17,13 +20,15 @@ static int hub_check_observable(const struct timerhub *hub)
 	return hub->board_fd >= 0 ? 0 : -EOPNOTSUPP;
 }
 
-/* Calls `fn` for the thread or loop of a cell, but not for a thread that has ended. */
+/*
+ * Calls `fn` for the thread or the loop that `cell` describes. Leaves out a thread that has ended,
+ * but not a loop whose thread has ended, because another thread can go on with it.
+ */
 static int cell_tell(const struct board_cell *cell, timerhub_running_fn *fn, void *context)
 {
 	struct timerhub_running running = { .size = sizeof(running) };
 	struct cell_reading reading;
 
-	/* List a loop even if its thread has ended. Another thread can use it. */
 	if (!cell_read(cell, &reading) || (reading.loop == 0 && !thread_lives(reading.tid)))
 		return 0;
 	running.tid = (int32_t)reading.tid;
@@ -42,7 +47,7 @@ int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn, void *c
 
 	for (unsigned i = 0; result == 0 && i < BOARD_CELLS_MAX; i++)
 		result = cell_tell(&hub->board->cells[i], fn, context);
-	/* Relaxed, because it is harmless to miss a queue that is just being opened. */
+	/* Relaxed, because it does no harm to miss a queue that is being opened meanwhile. */
 	for (uint32_t i = 0; result == 0 && i < u64_load_relaxed(&hub->queues_end); i++)
 		result = cell_tell(&hub->board->queues[i].loop, fn, context);
 	return result;

@@ -12,18 +12,22 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* Wakes the owner, and records in which pass, so that no other thread wakes it in the same one. */
+/*
+ * Wakes the owner, and records the number of its present round of work, `pass`, so that no other
+ * thread wakes it in the same round.
+ */
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	probe1(wake, hub);
 	bell_ring_counted(hub->bell, &hub->living->bells, &hub->rings);
-	/* All threads share this counter, but its write costs little beside the system call. */
+	/* All threads share this counter, which costs little beside the system call. */
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes, 1);
 	promise_record_wake(&hub->promise, pass);
 }
 
 /*
- * Push the slot before asking whether to wake the owner. promise.c explains why no wake-up is lost.
+ * Push the slot into the inbox first, and check only then whether the owner must be woken.
+ * promise.c explains why no wake-up is lost in this order.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {

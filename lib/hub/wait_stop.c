@@ -10,19 +10,22 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How long, in ns, a waiter on a stopped queue naps while the owner compacts the queue. */
+/*
+ * How long a waiter on a stopped queue sleeps before it checks whether the owner has finished
+ * compacting the queue.
+ */
 #define STOPPED_NAP_NS 50000
 
 /*
- * Relaxed, because a waiter that has not seen `closing` finds the futex word changed, and does not
- * block.
+ * Returns true if the queue is being closed. Relaxed is enough, because the futex word changes
+ * after `closing`: a waiter that has not seen `closing` does not block.
  */
 static bool queue_closing(const struct timerhub_queue *queue)
 {
 	return u32_load_relaxed(&queue->closing) != 0;
 }
 
-/* Returns the time left until `until_ns`, in ns. UINT64_MAX means no limit. */
+/* Returns how many ns are left until `until_ns`. UINT64_MAX means that there is no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -38,7 +41,10 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 	return u32_load_seq_cst(&queue->stopped) != 0;
 }
 
-/* Blocks until there may be an event or another reason to return. */
+/*
+ * Blocks until there may be an event or another reason to return. While the owner compacts a
+ * stopped queue, this thread only naps: then the owner does not wake it.
+ */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
@@ -48,7 +54,6 @@ static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 	    ticket != 0) {
 		if (!queue_stopped(queue))
 			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
-		/* While the queue is compacted, the owner wakes nobody, so sleep only briefly. */
 		else if (!outbox_exhausted(&queue->outbox))
 			futex_wait(queue->notifier.ticket, ticket, STOPPED_NAP_NS);
 	}
@@ -74,8 +79,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
 		/*
-		 * `stopped` was loaded earlier, so this check sees every event from before the
-		 * stop.
+		 * `stopped` was loaded before this check, so the check sees every event from before
+		 * the stop.
 		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
@@ -94,7 +99,10 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Count this thread first, because a close waits until no counted thread is left. */
+	/*
+	 * Count this thread before it uses the hub, because a close waits until no counted thread
+	 * is left.
+	 */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);

@@ -20,8 +20,8 @@ int loop_check_stranger(struct timerhub_loop *loop)
 	if (loop->is_locked || !loop_alive(loop))
 		return 0;
 	/*
-	 * Relaxed, because the number is only shown. Two refusals at once may show the smaller
-	 * number.
+	 * Relaxed is enough, because the number is only shown. If two threads are refused at once,
+	 * the board may show the smaller number for a while.
 	 */
 	refused = u64_fetch_add_relaxed(&loop->refused, 1) + 1;
 	if (loop->board)
@@ -43,7 +43,10 @@ int loop_check_idle(struct timerhub_loop *loop)
 	return result == 0 && loop->front.turning ? -EBUSY : result;
 }
 
-/* Adopts a forked child's copy of a loop. The next timerhub_loop_fd() gives the copy a timerfd. */
+/*
+ * Adopts a forked child's copy of a loop, which shares its timerfd and its counter board with the
+ * parent. The copy gets a new board now, and a timerfd in the next timerhub_loop_fd().
+ */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {
 	int result;

@@ -18,11 +18,15 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks a call that does not come from the loop's thread. Returns 0 if it is allowed, else -EPERM.
+ * Decides about a call of a thread to which the loop does not belong. Returns 0 if the loop has
+ * TIMERHUB_LOOP_LOCKED, or if this is a forked child. Else counts the call and returns -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
-/* Checks whether the calling thread may use the loop. Returns 0, -EINVAL or -EPERM. */
+/*
+ * Checks whether the calling thread may make a call that changes only the loop's memory. Returns 0,
+ * -EINVAL if `loop` is NULL, or -EPERM.
+ */
 static inline int loop_check(struct timerhub_loop *loop)
 {
 	if (!loop)
@@ -33,22 +37,31 @@ static inline int loop_check(struct timerhub_loop *loop)
 }
 
 /*
- * Checks a call that may use the descriptor, clock or board. Returns 0, -EINVAL, -EPERM or
- * -EOWNERDEAD.
+ * Checks whether the calling thread may use the loop's descriptor, clock or counter board. Returns
+ * -EOWNERDEAD in a forked child that has not adopted the loop, else what loop_check() returns.
  */
 int loop_check_alive(struct timerhub_loop *loop);
 
-/* Checks what loop_check_alive() checks, and that no callback makes the call (-EBUSY). */
+/*
+ * Checks whether the calling thread may make a call that is forbidden in callbacks of the loop.
+ * Returns -EBUSY inside a callback, and otherwise what loop_check_alive() does.
+ */
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
-/* Returns true if this is the loop's thread, and no callback is running. */
+/*
+ * Returns true in the usual case that loop_check_idle() allows: the loop is the calling thread's,
+ * and no turn is running. If it returns false, ask loop_check_idle().
+ */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {
 	return loop && loop->front.thread == thread_self() && !loop->front.turning &&
 	       loop_alive(loop);
 }
 
-/* Shows timerhub-top(1) the loop's thread. Only for an observable loop, which has a `cell`. */
+/*
+ * Lets timerhub-top(1) see which thread the loop belongs to. Call it only if loop->cell is not
+ * NULL, which means that other processes can observe the loop.
+ */
 void loop_show_thread(struct timerhub_loop *loop) __attribute__((cold));
 
 /* Makes the loop belong to the calling thread. */

@@ -15,12 +15,14 @@
 #define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from the array `fresh` to the list, because they must not expire in this turn.
+ * Moves all timeouts from the array `fresh` to the list of timeouts to be scheduled. Callbacks have
+ * set them in the present turn, so they must not expire before the next turn.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * In an exact loop no timeout enters `fresh`, because the array looks full from the start.
+	 * A loop whose time the program gives (is_exact) never comes here: its array `fresh` looks
+	 * full from the start, so no timeout enters it.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -29,12 +31,18 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 	loop->front.fresh_count = 0;
 }
 
-/* Returns the deadline in the rare cases: a stopped timeout, an overflow, or a clock set back. */
+/*
+ * Returns a timeout's new deadline for two rare values of `sum_ns`, the old deadline plus the time
+ * since the clock was last read: UINT64_MAX, and a value below the old deadline.
+ */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
 		return UINT64_MAX; /* a stopped timeout stays stopped */
-	/* A smaller sum is right if the clock was set back. Otherwise the sum has overflowed. */
+	/*
+	 * A sum below the old deadline is right if the clock was set back, because then the time
+	 * that was added is negative. Otherwise the sum has overflowed.
+	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;
 }
 
@@ -70,20 +78,26 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/* Schedules a timeout, usually at a time that is rounded down. */
+/*
+ * Schedules a timeout that was just set, usually at its deadline rounded down. Many timeouts then
+ * have the same time, so one wake-up is enough to find those that were moved later.
+ */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
-	/* Rounding pays only in a loop with many timeouts. */
+	/*
+	 * In a small loop nothing is rounded, so that a timeout that is not moved wakes the loop
+	 * only once.
+	 */
 	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 
 	loop_file(loop, timeout, is_rounded ? grid_for(deadline_ns - now_ns) : 0);
 }
 
 /*
- * Prefetches the timeouts that come next, and their places, because both are spread over the
- * memory.
+ * Prefetches the timeouts that fresh_file() will schedule next, and their table entries, because
+ * both are spread over the memory.
  */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {

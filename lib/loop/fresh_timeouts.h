@@ -17,11 +17,15 @@
 #include "loop/loop.h"
 
 /*
- * Corrects the deadlines in the array `fresh` by the time that has passed, and empties the array.
+ * Corrects the deadlines of the timeouts in the array `fresh` by the time from `base_ns` to
+ * `now_ns`, and empties the array. Timeouts that are scheduled too late go into the list.
  */
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
-/* Tells the loop that its clock shows `now_ns`. Delays count from that time now. */
+/*
+ * Tells the loop that its clock shows `now_ns`. Delays count from that time now, and timeouts in
+ * the array `fresh` are moved by the time that has passed.
+ */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	uint64_t base_ns = loop->front.base_ns;
@@ -32,7 +36,9 @@ static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		fresh_move(loop, base_ns, now_ns);
 }
 
-/* Puts a timeout into the list of those to schedule, unless it is there already. */
+/*
+ * Puts a timeout into the list of those that the loop has to schedule, unless it is there already.
+ */
 static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	if (timeout->is_listed)
@@ -42,11 +48,16 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 
-/* Removes a timeout from the array `fresh`, because its deadline is exact. */
+/*
+ * Takes a timeout out of the array `fresh`, if it is in there. Those in `fresh` get a corrected
+ * deadline at the next reading of the clock, which a removed timeout or an exact deadline must not
+ * get.
+ */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Schedules the timeouts in the list, unless they are scheduled early enough, and empties the list.
+ * Schedules the timeouts in the list of fresh_list() that are not yet scheduled at their deadline
+ * or earlier, and empties the list.
  */
 void fresh_file(struct timerhub_loop *loop);
 

@@ -29,7 +29,10 @@ struct loop_counts {
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
-/* Why a turn cannot return at once. These are bits, so that one comparison tests all of them. */
+/*
+ * Reasons why timerhub_loop_turn() cannot return right after it has read the clock. They are bits
+ * of one word, so that one comparison is enough to find that there is none.
+ */
 enum loop_unquiet {
 	LOOP_STIRRED = 1,   /* the schedule was changed since next_ns was computed */
 	LOOP_MUST_TURN = 2, /* the queue has more events, or the wall clock was set: do not block */
@@ -40,11 +43,14 @@ enum loop_unquiet {
 
 struct timerhub_loop {
 	struct timerhub_loop_front front; /* the first member, because the inline calls use it */
-	/* A turn with nothing to do reads only this cache line and the first of `front`. */
+	/* A turn that has nothing to do reads only this cache line and the first one of `front`. */
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* when the first schedule entry comes up, or earlier */
 	uint64_t turn_ns;         /* when the loop last read its clock, or the time it was given */
-	/* Before this time, turns and settles have nothing to do. 0 means that it is not known. */
+	/*
+	 * Before this time, timerhub_loop_turn() and timerhub_loop_settle() have nothing to do, and
+	 * return as soon as they have read the clock. 0 means that this time is not known.
+	 */
 	uint64_t quiet_ns;
 	uint64_t turns;
 	uint32_t unquiet;    /* bits of enum loop_unquiet */
@@ -52,7 +58,10 @@ struct timerhub_loop {
 	struct clock clock;  /* the clock of a loop that has no hub */
 	struct fork_check fork_check;
 	uint32_t listed_count; /* how many places are in the list, each at most once */
-	/* The first entry's place if that entry is at an exact deadline, else SLOT_NONE. */
+	/*
+	 * The table index of the timeout whose deadline is exactly next_ns, or SLOT_NONE. If that
+	 * timeout is moved or stopped, the loop need not wake up at next_ns.
+	 */
 	uint32_t first;
 	bool is_manual;      /* timerhub_loop_advance() gives the time */
 	bool is_exact;       /* the program gives the time, to the loop or its hub */
@@ -72,8 +81,9 @@ struct timerhub_loop {
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
-	 * Where other processes see what the thread does; NULL: not observable. It is `gone_cell`
-	 * after a close.
+	 * Where the loop's thread shows other processes what it is doing; NULL: not observable.
+	 * After a callback has closed the loop, this is `gone_cell`, because the shared memory may
+	 * be unmapped.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;
@@ -83,21 +93,33 @@ struct timerhub_loop {
 };
 _Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cast the loop");
 
-/* Replaces the parent's board in a forked child. Returns 0 or a negative errno. */
+/*
+ * Gives an observable loop a new counter board in a forked child, because the child shares the old
+ * one with its parent. Returns 0 or a negative errno.
+ */
 int loop_renew_board(struct timerhub_loop *loop);
 
-/* Shows timerhub-top(1) the counters, and that the thread is outside any call. */
+/*
+ * Copies the counters of an observable loop to its board for timerhub-top(1), and shows that the
+ * loop's thread is outside any call (TIMERHUB_AWAY).
+ */
 void loop_show(const struct timerhub_loop *loop);
 
-/* Shows timerhub-top(1) when the next timerhub_loop_turn() is due. */
+/*
+ * Tells timerhub-top(1) by when the program must call timerhub_loop_turn(). If that is now, tells
+ * it when the loop last read its clock.
+ */
 void loop_show_due(const struct timerhub_loop *loop);
 
-/* Frees a loop that has no timeouts, or that could not be opened. */
+/*
+ * Frees a loop, from which all timeouts have been removed. It also frees one whose open has failed
+ * halfway.
+ */
 void loop_free(struct timerhub_loop *loop);
 
 /*
- * Returns the present time, at most UINT64_MAX - 1, because UINT64_MAX means a timeout that is not
- * set.
+ * Returns the present time on the loop's clock. It is at most UINT64_MAX - 1, because a deadline of
+ * UINT64_MAX would mean that the timeout is not set.
  */
 static inline uint64_t loop_read_ns(const struct timerhub_loop *loop)
 {

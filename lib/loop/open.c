@@ -11,7 +11,10 @@
 #include "loop/fresh_timeouts.h"
 #include "queue/queue.h"
 
-/* The size of the config in the first version, which old programs still pass. */
+/*
+ * The size of the config in the first version. Programs that were compiled with that version still
+ * pass it.
+ */
 #define LOOP_CONFIG_LEAST_BYTES offsetof(struct timerhub_loop_config, slow_ns)
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
@@ -143,12 +146,15 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 
 /* ---- close ---- */
 
-/* Closes what wakes the loop. */
+/*
+ * Closes what wakes the loop. Disarms the timerfd first, because epoll goes on reporting it after
+ * the close if a forked child has a copy.
+ */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * Write to gone_cell from now on, because the program may close the hub, which unmaps
-	 * *loop->cell.
+	 * Write to gone_cell from now on: if a callback has closed the loop, it may close the hub
+	 * next, which unmaps the memory of *loop->cell.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
@@ -157,9 +163,7 @@ static void loop_close_wake(struct timerhub_loop *loop)
 		u64_store_release(&loop->cell->loop, 0);
 		loop->cell = &loop->gone_cell;
 	}
-	/*
-	 * Disarm the timerfd. A forked child may have it open, and epoll would go on reporting it.
-	 */
+	/* A child must not disarm the timerfd, because the parent may still use it. */
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
 	wake_close(&loop->wake);
@@ -182,7 +186,10 @@ void loop_free(struct timerhub_loop *loop)
 	free(loop);
 }
 
-/* Removes all timeouts from the loop. They are zeroed, so that they can be added again. */
+/*
+ * Removes all timeouts from the loop, by zeroing their memory, so that the program can add them
+ * again.
+ */
 static void loop_remove_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->places.used; i++) {
@@ -205,7 +212,8 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * The turn that is running will free the loop. Close the queue now, while its hub is open.
+	 * A callback has closed the loop, which turn_end() will free. Close the queue now, because
+	 * a timeout's callback may close the hub next.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching) /* a queue cannot be closed while it is being dispatched */

@@ -18,10 +18,16 @@
 #include "base/bits.h"
 #include "schedule/wheel.h"
 
-/* A deadline is not rounded by less than this, because the wheel would use the same bucket. */
+/*
+ * If rounding makes the time of an entry earlier by less than this, it is not done, because the
+ * wheel puts both times into the same bucket anyway.
+ */
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
-/* Returns the shift of the grid for a timeout that is due in `rest_ns`. */
+/*
+ * Returns n for a timeout that is due in `rest_ns`: the loop first looks at the timeout at a
+ * multiple of 2^n ns. 2^n is at most rest_ns / 8.
+ */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
@@ -33,7 +39,10 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 	return (at_ns >> shift) << shift == at_ns;
 }
 
-/* Returns the grid for a timeout that is scheduled again. `before` is its present grid. */
+/*
+ * A timeout is scheduled at a multiple of 2^n ns. Returns the n with which to schedule it once
+ * more; `before` is the n it had.
+ */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
@@ -45,7 +54,10 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/* Rounds a deadline down to the grid. Returns the deadline itself if rounding gains too little. */
+/*
+ * Returns when the loop next looks at a timeout: at the deadline rounded down to a multiple of
+ * 2^shift ns, or exactly at the deadline if that time has passed or is near.
+ */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;

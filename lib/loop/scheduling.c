@@ -8,7 +8,7 @@
 #include "base/invariant.h"
 #include "loop/round_down_to_grid.h"
 
-/* Schedules a timeout at `at_ns`, and removes its entry at another time. */
+/* Schedules a timeout at `at_ns`. If it was scheduled at another time, it no longer is. */
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns)
 {
 	loop->unquiet |= LOOP_STIRRED;
@@ -36,8 +36,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 #define REST_LOOKS_AT_ONCE 8 /* how many entries loop_correct_first() takes at a time */
 
 /*
- * Returns true if an entry would wake the loop for an exact deadline that its timeout no longer
- * has.
+ * Returns true if an entry would wake the loop for nothing: it was made for an exact deadline (no
+ * multiple of 2^grid ns), which its timeout no longer has.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
@@ -46,14 +46,17 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 	return !grid_holds(place_grid(place), at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
-/* Checks an entry. Moves or removes it and returns false, if it would wake the loop for nothing. */
+/*
+ * Checks one of the first schedule entries. If it would wake the loop for nothing (see
+ * place_is_stale()), moves or removes it and returns false. Else returns true.
+ */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
 	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* Leave a due entry as it is, because the next turn will look at it anyway. */
+	/* Leave an entry that is due as it is, because the next turn will look at it anyway. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -88,7 +91,10 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/* `first` is only for an entry at an exact deadline. */
+	/*
+	 * Only an entry at its timeout's exact deadline needs to be `first`, because only such an
+	 * entry is corrected before each wait, in loop_rest().
+	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

@@ -13,29 +13,41 @@
 #include "loop/loop.h"
 
 /*
- * Schedules a timeout at its deadline, rounded down to a multiple of 2^shift ns by
- * grid_instant_ns().
+ * Schedules a timeout at the last multiple of 2^shift ns before its deadline, or exactly at the
+ * deadline if that time has passed or is very near.
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
 /* Schedules a timeout at `at_ns`. */
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
-/* Schedules a timeout again, whose entry was at `at_ns` and which is due in `rest_ns`. */
+/*
+ * Schedules a timeout again, whose last entry was at `at_ns` and whose deadline is `rest_ns` from
+ * now. The deadline is usually rounded down as it was the last time.
+ */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
 
-/* The rare part of loop_rest(), which corrects the earliest entries and computes next_ns. */
+/*
+ * The rare part of loop_rest(): moves or removes the earliest schedule entries if their timeouts
+ * were moved or stopped, and finds out when the loop must wake up.
+ */
 void loop_correct_first(struct timerhub_loop *loop);
 
-/* Returns the timeout of a taken entry if it is due. Else schedules it again and returns NULL. */
+/*
+ * Decides about a timeout whose schedule entry at `at_ns` has come up. Returns the timeout if its
+ * callback must be called now. Else schedules it again, if it is set, and returns NULL.
+ */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
 {
 	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
-	/* The first entry has left the schedule, so look for it again before the loop blocks. */
+	/*
+	 * The entry is no longer in the schedule, so the loop must find out again which entry is
+	 * the first before it blocks.
+	 */
 	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;
@@ -44,8 +56,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
 	/*
-	 * A stopped timeout needs no entry. One that a callback has set is scheduled when the turn
-	 * ends.
+	 * A stopped timeout needs no entry. A timeout that a callback has just set is scheduled
+	 * before timerhub_loop_turn() returns.
 	 */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
@@ -61,7 +73,10 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	return timeout;
 }
 
-/* Corrects the earliest entries before the loop blocks, because each could wake it for nothing. */
+/*
+ * Corrects the earliest schedule entries before the loop blocks, however many they are, and finds
+ * out when the loop must wake up. Otherwise it would wake up for each of them.
+ */
 static inline void loop_rest(struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_STIRRED) != 0 || loop->first != SLOT_NONE)

@@ -6,9 +6,7 @@
  *
  * A free place keeps its entry in the schedule, and the next timeout that gets the place takes over
  * the entry. So a program that adds and removes a timeout for each request does not change the
- * schedule each time. Such an entry, and the list of fresh_file(), may name the place while it is
- * free. So a free place keeps, in the 16 bytes in which the address and the callback were, whether
- * it is listed, the grid and the time of its entry, and the next free place.
+ * schedule each time.
  */
 #ifndef TIMERHUB_TIMEOUT_TABLE_H
 #define TIMERHUB_TIMEOUT_TABLE_H
@@ -18,10 +16,14 @@
 #include "base/memory.h"
 #include "schedule/entry.h"
 
-/* A place of the table: that of a timeout, or a free one. */
+/*
+ * A place of the table, which has a timeout or is free. It has only 16 bytes, because a free place
+ * keeps its state where the address and the callback were.
+ */
 struct place {
 	/*
-	 * The timeout's address, which is even, or PLACE_FREE (bit 0) with the parts defined below.
+	 * The address of the place's timeout. It is even, so bit 0 (PLACE_FREE) marks a free place,
+	 * whose other bits hold what the macros below say.
 	 */
 	uint64_t holder;
 	union {
@@ -46,7 +48,10 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/* Returns n if the schedule entry is at a multiple of 2^n ns. */
+/*
+ * Returns n for a place: its schedule entry is at a multiple of 2^n ns, or exactly at the deadline
+ * if that is very near.
+ */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -55,7 +60,10 @@ static inline unsigned place_grid(const struct place *place)
 	               : (unsigned)(place->holder >> PLACE_GRID_SHIFT) & PLACE_GRID_MASK;
 }
 
-/* The table of a loop's timeouts. The free places are a stack. */
+/*
+ * The table of a loop's timeouts. Each timeout has a place from its add to its removal. The free
+ * places are a stack, so that the last one freed is used next.
+ */
 struct places {
 	struct place *table; /* an array of `max` places */
 	uint32_t max;
@@ -65,17 +73,23 @@ struct places {
 	struct memory memory;
 };
 
-/* Reserves a table of `max` free places. Returns 0 or a negative errno. */
+/*
+ * Reserves memory for a table of `max` places, which are all free. Returns 0 or a negative errno.
+ */
 int places_open(struct places *places, uint32_t max);
 /* Releases the memory of the table. */
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a free place and that place's schedule entry. Returns false if no place is free.
+ * Gives a timeout a free place in the table, or returns false if there is none. The timeout takes
+ * over the place's schedule entry, so that removing and adding does not change the schedule.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/* Frees a timeout's place. Its schedule entry is removed later. */
+/*
+ * Makes a place free for another timeout. Its entry stays in the schedule, and serves the next
+ * timeout of the place.
+ */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

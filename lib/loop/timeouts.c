@@ -24,15 +24,18 @@
 #undef timerhub_timeout_stop
 
 /*
- * Returns the `owner` of the loop's timeouts, complemented, because zero must not mean a loop at
- * NULL.
+ * Returns the value of `owner` in a loop's timeouts: the complement of the loop's address, so that
+ * a zeroed timeout belongs to no loop, not even to NULL.
  */
 static uint64_t loop_owner(const struct timerhub_loop *loop)
 {
 	return ~(uint64_t)(uintptr_t)loop;
 }
 
-/* Compares the timeout's owner first, because another loop may have been freed. */
+/*
+ * Checks the thread and the arguments of a call. Reads *loop only if the timeout belongs to the
+ * loop, because otherwise the loop may have been freed.
+ */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	if (!loop || !timeout || timeout->owner != loop_owner(loop))
@@ -40,7 +43,10 @@ static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeo
 	return loop_check(loop);
 }
 
-/* Returns false for an unaligned timeout. The table needs bit 0 of its address as a mark. */
+/*
+ * Returns false for an unaligned timeout, which a packed struct can have. The table needs bit 0 of
+ * the address as a mark.
+ */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 {
 	return (uintptr_t)timeout % _Alignof(struct timerhub_timeout) == 0;
@@ -80,17 +86,26 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-/* Sets a timeout to an exact deadline. */
+/*
+ * Sets a timeout to an exact deadline. If its schedule entry is later, lists the timeout, so that
+ * the loop schedules it before blocking.
+ */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
 	timeout->deadline_ns = deadline_ns;
-	/* During a turn, list each timeout that is set, because it must not expire in this turn. */
+	/*
+	 * During a turn, put each timeout that is set into the list of fresh ones, because it must
+	 * not expire in the same turn.
+	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }
 
-/* Sets a timeout by a delay in an exact loop, which knows the time without reading a clock. */
+/*
+ * Sets a timeout by a delay in a loop whose time the program sets, itself or through the hub. That
+ * time is cheap to read, so the deadline is exact at once.
+ */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
 {
@@ -139,7 +154,10 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-/* Stops a timeout, but leaves its schedule entry. Returns 1 if the timeout was set, else 0. */
+/*
+ * Stops a timeout. Returns 1 if it was set, else 0. Its schedule entry stays; when the entry comes
+ * up, the loop sees that the timeout is stopped.
+ */
 static inline int timeout_unset(struct timerhub_timeout *timeout)
 {
 	uint64_t before_ns = timeout->deadline_ns;
@@ -148,7 +166,10 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 	return before_ns != UINT64_MAX;
 }
 
-/* Handles wrong calls and calls of other threads, so that the usual stop is quick. */
+/*
+ * The rare cases of timerhub_timeout_stop(): a call of another thread, or a wrong argument. A
+ * function of its own, so that the usual case needs no stack frame.
+ */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)
 {
@@ -228,7 +249,7 @@ void loop_show(const struct timerhub_loop *loop)
 	u64_store_relaxed(&copy->refused, u64_load_relaxed(&loop->refused));
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 		u64_store_relaxed(&loop->board->owner.lateness[i], loop->counts.lateness[i]);
-	/* Relaxed, because only this thread writes `ahead_at_ns`. */
+	/* Relaxed: only this thread writes it. */
 	if (loop->turn_ns - u64_load_relaxed(&loop->board->owner.ahead_at_ns) >= AHEAD_EVERY_NS) {
 		schedule_ahead(&loop->schedule, loop->turn_ns, ahead);
 		board_show_ahead(&loop->board->owner, loop->turn_ns, ahead);

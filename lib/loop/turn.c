@@ -39,14 +39,20 @@ struct turn {
 	int *ret_result;   /* where turn_end() stores what timerhub_loop_turn() returns */
 };
 
-/* Returns true if the turn must stop: enough callbacks, the loop closed, or a forked child. */
+/*
+ * Returns true if the turn must call no more callbacks: it has called enough, or a callback has
+ * closed the loop, or has forked and this is the child.
+ */
 static bool turn_is_over(const struct turn *turn)
 {
 	return turn->called >= TURN_CALLBACKS_MAX || turn->loop->is_closed ||
 	       !loop_alive(turn->loop);
 }
 
-/* Prefetches timeouts that will expire soon. */
+/*
+ * Prefetches the timeouts of the next schedule entries and, still earlier, their elements of the
+ * table, because these have the timeouts' addresses.
+ */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -76,7 +82,10 @@ static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop
 		slow_table_add(&loop->board->slow, (uint64_t)(uintptr_t)fn, took_ns, now_ns);
 }
 
-/* Calls a callback and, if `watched`, shows it to other processes and measures its time. */
+/*
+ * Calls a callback. If the loop is observable (`watched`), shows other processes that the callback
+ * runs, and reads the clock afterwards, to see how long it took.
+ */
 static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
                                                             timerhub_timeout_fn *fn,
                                                             struct timerhub_timeout *timeout,
@@ -102,7 +111,8 @@ static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
 }
 
 /*
- * Calls the callbacks that are due. Inlined twice, so that one version has no code for `watched`.
+ * Calls the callbacks of the timeouts that are due. It is inlined twice, so that one version has no
+ * code for observable loops.
  */
 static inline __attribute__((always_inline)) void turn_expire(struct turn *turn, bool watched)
 {
@@ -126,12 +136,18 @@ static inline __attribute__((always_inline)) void turn_expire(struct turn *turn,
 	}
 }
 
-/* Calls the callbacks that are due, and shows other processes which one runs. */
+/*
+ * Calls the callbacks of the timeouts that are due, and lets other processes see which one is
+ * running.
+ */
 static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
 
-	/* After callbacks of the queue, the clock was read when the last of them ended. */
+	/*
+	 * The callbacks of the hub's timers ran last, and each stored when it began. If none ran,
+	 * take the time of this turn.
+	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
 	turn_expire(turn, true);
@@ -139,10 +155,16 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 
 /* ---- schedule, and say how long the program may block ---- */
 
-/* Reads the loop's clock, if it has one, and corrects the deadlines of fresh timeouts. */
+/*
+ * Reads the loop's clock, if it has one, and corrects the deadlines of the timeouts that were set
+ * since the last reading.
+ */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	/* A loop without a hub comes first, because its turns should be fast. */
+	/*
+	 * A loop without a hub comes first, because its turns should be fast when they have nothing
+	 * to do.
+	 */
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
@@ -160,13 +182,19 @@ static void loop_look(struct timerhub_loop *loop)
 		fresh_file(loop);
 }
 
-/* Returns the time until the first entry is due, or UINT64_MAX if there is none. */
+/*
+ * Returns the time until the first schedule entry, which must not be due yet, or UINT64_MAX if
+ * there is none.
+ */
 static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 {
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
-/* Returns how long the program may block, in ns. Called after fresh_file(). */
+/*
+ * Returns how long the program may block, in ns. Call it after fresh_file(), which schedules the
+ * timeouts that were set.
+ */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
@@ -174,7 +202,10 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 	return loop_until_next_ns(loop);
 }
 
-/* Computes quiet_ns, before which turns have nothing to do. It is 0 if that is not known. */
+/*
+ * Computes quiet_ns, the time before which a turn or settle has nothing to do, or 0 if it is not
+ * known. fresh_list() sets it back to 0.
+ */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
 	const struct wake *wake = &loop->wake;
@@ -189,7 +220,10 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 		loop->quiet_ns = wake->set_ns; /* when the timerfd expires, it must be set anew */
 }
 
-/* Makes the descriptor readable when the next entry is due. Returns 0 or a negative errno. */
+/*
+ * Finds out when the loop must wake up, and sets its descriptor for that time. Returns 0, or a
+ * negative errno if the kernel refused to set the descriptor.
+ */
 static int loop_set_wake(struct timerhub_loop *loop)
 {
 	bool must_turn = (loop->unquiet & LOOP_MUST_TURN) != 0;
@@ -208,7 +242,8 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn, even after an exception: schedules what callbacks have set, and sets the descriptor.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is a
+ * cleanup function in turn_run(), so it also runs after an exception.
  */
 static void turn_end(struct turn *turn)
 {
@@ -222,13 +257,14 @@ static void turn_end(struct turn *turn)
 		return;
 	}
 	/*
-	 * The dispatch leaves events if there were too many, or if a callback threw an exception.
+	 * The dispatch may have left events in the queue, because there were too many, or because a
+	 * callback threw an exception.
 	 */
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
 	/*
-	 * Read the clock after callbacks. One that threw is not in `called`, but leaves
-	 * is_dispatching set.
+	 * Read the clock again, because callbacks took time and may have set timeouts. One that
+	 * threw an exception is not counted in `called`, but is_dispatching is still set.
 	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
@@ -248,8 +284,8 @@ static void turn_end(struct turn *turn)
 }
 
 /*
- * Calls the callbacks of the queue and the timeouts. With -fexceptions, turn_end() runs even after
- * a throw.
+ * Calls the callbacks of the queue, and then those of the timeouts that are due. Because of
+ * -fexceptions, turn_end() also runs if a callback throws an exception.
  */
 static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
@@ -274,7 +310,10 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 		turn_expire(&turn, false);
 }
 
-/* The rare part of loop_enter(): a wrong call, or a call of a new thread. */
+/*
+ * Does the work of loop_enter() if the call may be a mistake, the loop belongs to no thread yet, or
+ * another thread has used a locked loop last.
+ */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
 	int result = loop_check_idle(loop);
@@ -284,13 +323,19 @@ static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loo
 	return result;
 }
 
-/* Binds the loop to this thread if a turn or settle may begin. Returns 0 or -errno. */
+/*
+ * Makes the loop belong to the calling thread if a turn or settle may begin now. Returns 0 or a
+ * negative errno.
+ */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
 	return loop_is_idle(loop) ? 0 : loop_enter_slowly(loop);
 }
 
-/* Does the rest of a turn that cannot return at once. Returns what timerhub_loop_turn() returns. */
+/*
+ * Does the rest of a timerhub_loop_turn() that cannot return at once. Returns how many callbacks it
+ * has called, or a negative errno.
+ */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
 	int result = 0;
@@ -315,7 +360,10 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
-/* Does the rest of a settle that cannot return at once. Returns 0 or a negative errno. */
+/*
+ * Does the rest of a timerhub_loop_settle() that cannot return at once, and stores how long the
+ * program may block. Returns 0 or a negative errno.
+ */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
 {
@@ -352,14 +400,20 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 	return loop->turn_ns;
 }
 
-/* Returns true if timeouts were set, or if the loop's manual hub may have been advanced. */
+/*
+ * Returns true if the time must be read to know how long the program may block: timeouts were set,
+ * or the loop's manual hub may have been advanced.
+ */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {
 	return loop->listed_count > 0 ||
 	       (loop->is_exact ? !loop->is_manual : loop->front.fresh_count > 0);
 }
 
-/* The rare part of timerhub_loop_timeout(), in which next_ns alone is not the answer. */
+/*
+ * Does the work of timerhub_loop_timeout() if the time of the first schedule entry alone does not
+ * give the answer.
+ */
 static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {
 	if (!loop)

@@ -4,9 +4,7 @@
  *
  * Without a hub, a timerfd wakes the loop. If the loop has to wake later than before, the timerfd
  * is not moved, because each move would be a system call, while a wake-up that is too early happens
- * only once. If the clock can be set back, the timerfd is set each time. A readable timerfd is set
- * too: only timerfd_settime() gives a new edge, and ends the readability that a change of the wall
- * clock has caused.
+ * only once. If the clock can be set back, the timerfd is set each time.
  *
  * With a hub, a timer on the loop's queue wakes the loop. It is a kept timer (TIMERHUB_KEEP), which
  * moves whenever the time of the loop's first timeout changes. That takes only a compare-and-swap.
@@ -27,10 +25,16 @@
 #include "base/invariant.h"
 #include "queue/queue.h"
 
-/* From this time on the timer is set to "never", because a hub accepts no such deadline. */
+/*
+ * The timer on the hub is set to "never" for this time and all later ones, because a hub does not
+ * accept such deadlines.
+ */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
-/* Creates the timer that wakes the loop, without a deadline yet. */
+/*
+ * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback
+ * queue_alarm() changes wake->set_ns, so that wake_dispatch() does not count that callback.
+ */
 static int wake_arm(struct wake *wake)
 {
 	struct timerhub_spec spec = {
@@ -67,7 +71,10 @@ void wake_close(struct wake *wake)
 	deadline_fd_close(&wake->deadline_fd);
 }
 
-/* Cancels a timer if it belongs to the queue *context. Called by timerhub_each(). */
+/*
+ * Cancels a timer if it belongs to the queue *context. timerhub_each() calls this for each timer of
+ * the hub.
+ */
 static int wake_drop_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
 	struct timerhub_queue *queue = context;
@@ -84,7 +91,10 @@ void wake_drop_timers(const struct wake *wake)
 		(void)timerhub_each(wake->hub, wake_drop_timer, wake->queue);
 }
 
-/* Sets the timerfd, even a readable one, because that gives a new edge. */
+/*
+ * Sets the timerfd, even if it is readable: only timerfd_settime() gives a new edge, and ends the
+ * readability that a change of the wall clock has caused.
+ */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	/* A time of 0 would disarm the timerfd, so use 1 instead. */
@@ -108,7 +118,10 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return 0;
 	}
 	wake->set_ns = next_ns;
-	/* This cannot fail, because no program has the timer's handle and could cancel it. */
+	/*
+	 * Ignore the result, because this cannot fail: the timer ends only if it is cancelled, and
+	 * no program has its handle.
+	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
 	return 0;
@@ -162,6 +175,5 @@ unsigned wake_dispatch(struct wake *wake, unsigned max)
 	called = timerhub_dispatch(wake->queue, max);
 	if (called < 0) /* a signal handler has forked, and this is the child */
 		called = 0;
-	/* If set_ns has changed, queue_alarm() was one of the callbacks. It does not count. */
 	return (unsigned)called - (called > 0 && wake->set_ns != set_ns);
 }

@@ -20,35 +20,47 @@ struct wake {
 	bool is_rung;                   /* the loop itself has written to the queue's eventfd */
 };
 
-/* Opens the queue and the timer of a loop with a hub. Returns 0 or a negative errno. */
+/*
+ * Opens the queue and the timer that wake a loop with a hub. Without a hub it opens nothing:
+ * wake_fd() creates the timerfd. Returns 0 or a negative errno.
+ */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Closes the loop's queue or timerfd. Allowed in a forked child, and a second time. */
+/*
+ * Closes the loop's queue if the loop has a hub, and otherwise the timerfd that wakes the loop. A
+ * second call does nothing. A forked child may call it too.
+ */
 void wake_close(struct wake *wake);
 
 /*
- * Returns the descriptor that wakes the loop, or a negative errno. The first call creates the
- * timerfd.
+ * Returns the descriptor that wakes the loop, or a negative errno. In a loop without a hub this is
+ * a timerfd. The first call creates it, and sets it to `next_ns`.
  */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
-/* Closes a child's copy of the timerfd, because a change would also change the parent's. */
+/*
+ * Closes a forked child's copy of the timerfd, because setting it would set the parent's too. The
+ * next wake_fd() creates another one.
+ */
 void wake_leave_fd(struct wake *wake);
 
-/* Dispatches up to `max` events. Returns how many callbacks of the program it called. */
+/*
+ * Dispatches the loop's queue: calls the callbacks of at most `max` events. Returns how many it has
+ * called. The timer that wakes the loop does not count.
+ */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
 /* Returns true if the queue has events that no dispatch has taken yet. */
 bool wake_holds_events(const struct wake *wake);
 
 /*
- * Cancels all timers of the queue, for a callback that closes the loop while the queue is
- * dispatched.
+ * Cancels all timers of the loop's queue, for a callback of the queue that closes the loop: a queue
+ * cannot be closed while it is being dispatched.
  */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Sets the descriptor for `next_ns`. Returns 0, -ECANCELED if the wall clock was set, or another
- * -errno.
+ * Makes the loop's descriptor readable at `next_ns`, or at once with a new edge if that has passed.
+ * Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -59,14 +71,20 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 	                                    !wake->deadline_fd.clock->goes_back);
 }
 
-/* Returns true if the descriptor need not be set, because it becomes readable in time. */
+/*
+ * Returns true if the descriptor need not be set, because it becomes readable at `next_ns` or
+ * earlier anyway, or does not exist yet.
+ */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns
 	                 : wake_fd_is_set(wake, next_ns, now_ns);
 }
 
-/* Makes the descriptor readable at `next_ns`. Returns 0, or what wake_set_anew() returns. */
+/*
+ * Makes sure that the descriptor that wakes the loop becomes readable at `next_ns`. Returns the
+ * result of wake_set_anew(), or 0 if nothing had to be done.
+ */
 static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	return wake_is_set(wake, next_ns, now_ns) ? 0 : wake_set_anew(wake, next_ns, now_ns);

@@ -9,7 +9,10 @@
 
 #include "base/text.h"
 
-/* The buckets that are written. Their times end at 2^7 - 1 ns to 2^36 - 1 ns (69 s). */
+/*
+ * Of a histogram's 64 buckets, the text shows those that end at 2^7 - 1 ns to 2^36 - 1 ns (69 s).
+ * Shorter times are in the first of these, longer ones in +Inf.
+ */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
 #define METRICS_BUCKETS 64u
@@ -34,7 +37,10 @@ static inline void metrics_add_head(struct text *text, const char *what, const c
 	text_add_char(text, '\n');
 }
 
-/* Begins a family, a group of samples with one name. Its samples must follow. */
+/*
+ * Begins a family, which is a group of samples with the same name: adds the lines with its type,
+ * its unit and its help text. The samples must follow.
+ */
 static inline void metrics_add_family(struct text *text, const struct metrics_family *family)
 {
 	metrics_add_head(text, "TYPE", family->name, family->type);
@@ -58,7 +64,10 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 	text_add_char(labels, '"');
 }
 
-/* Adds a sample of a counter or gauge. The last `decimals` digits of `number` are decimals. */
+/*
+ * Adds a sample of a counter or a gauge. Its value is `number`, whose last `decimals` digits stand
+ * behind the decimal point.
+ */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *labels, uint64_t number, unsigned decimals)
 {
@@ -75,7 +84,10 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
-/* Adds a bucket of a histogram. `count` counts all values up to the bucket's end. */
+/*
+ * Adds one bucket of a histogram. `count` is the number of all values up to the bucket's end. A
+ * bucket above METRICS_BUCKET_MAX is written as +Inf.
+ */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
 {
@@ -83,7 +95,6 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add(text, "_bucket{");
 	text_add(text, labels);
 	text_add(text, *labels ? ",le=\"" : "le=\"");
-	/* The text has no bucket for longer times, so they count in +Inf. */
 	if (bucket > METRICS_BUCKET_MAX)
 		text_add(text, "+Inf");
 	else
@@ -93,7 +104,10 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
-/* Adds a histogram of times. buckets[i] counts those from 2^i ns to less than 2^(i+1) ns. */
+/*
+ * Adds a histogram of times, in seconds. buckets[i] has the times from 2^i ns to less than 2^(i+1)
+ * ns. Their sum is unknown, so there is no _sum, and therefore no _count.
+ */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
 {
@@ -104,11 +118,14 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 		if (i >= METRICS_BUCKET_MIN && i <= METRICS_BUCKET_MAX)
 			metrics_add_bucket(text, family, labels, i, count);
 	}
-	/* Leave out _sum, which is unknown, and _count, because readers expect both or none. */
+	/* Leave out _sum and _count: the sum is unknown, and readers expect both or none. */
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 
-/* Adds the line "# EOF", with which the text must end. */
+/*
+ * Adds the line "# EOF", with which a text in the OpenMetrics format must end. Nothing may be added
+ * afterwards.
+ */
 static inline void metrics_end(struct text *text)
 {
 	text_add(text, "# EOF\n");

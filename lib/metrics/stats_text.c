@@ -15,7 +15,10 @@
 #define GAUGE "gauge"
 #define PREFIX "timerhub_" /* the prefix of the metrics' names, which lines leave out */
 
-/* A metric that has one number per hub, and the field of struct timerhub_stats that holds it. */
+/*
+ * Describes a metric that has one number per hub, and says which field of struct timerhub_stats
+ * holds the number.
+ */
 struct number_family {
 	struct metrics_family family;
 	const char *line; /* what the number is called in a line */
@@ -39,8 +42,8 @@ static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
 	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
 	/*
-	 * A gauge, because it is computed from counters read at different moments, and can become
-	 * smaller.
+	 * A gauge, because it can become smaller: it is computed from three counters that are read
+	 * at different moments.
 	 */
 	NUMBER(GAUGE, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
@@ -102,7 +105,8 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 }
 
 /*
- * Returns an upper bound, in ns, for the lateness of the `rank` most punctual expiries; 0 for none.
+ * Returns an upper bound, in ns, for how late the `rank` most punctual expiries in `buckets` were,
+ * or 0 if `rank` is 0.
  */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
@@ -122,7 +126,9 @@ static void text_add_bound(struct text *text, const char *name, const char *whic
 	text_add_line(text, which, lateness_below_ns(buckets, rank));
 }
 
-/* Adds three times to the text: half of the events were at most so late, 99 %, and all. */
+/*
+ * Adds three lines with upper bounds for how late events were: half of them, 99 % of them, and all.
+ */
 static void text_add_lateness(struct text *text, const char *name, const uint64_t *buckets)
 {
 	uint64_t count = 0;

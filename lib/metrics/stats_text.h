@@ -16,7 +16,10 @@ struct labelled_stats {
 	const char *labels; /* a text that metrics_add_label() has written, or "" */
 };
 
-/* Adds a family for each number, with a sample for each hub. metrics_end() must follow. */
+/*
+ * Adds an OpenMetrics family for each number in the statistics, with a sample for each hub. More
+ * families may follow, and then metrics_end().
+ */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 
 #endif

@@ -14,7 +14,10 @@
 
 #include "base/bits.h"
 
-/* The largest margin, and so the longest spin, unless the hub's spin_ns is longer. */
+/*
+ * The largest margin. A margin is how long before a deadline the owner asks to be woken; it spins
+ * for the rest of the time. So it never spins longer than this, unless the hub's spin_ns is longer.
+ */
 #define EARLY_WAKE_MAX_NS 16000
 #define EARLY_WAKE_DOWN_NS 32
 #define EARLY_WAKE_UP_NS (15 * EARLY_WAKE_DOWN_NS)
@@ -23,7 +26,10 @@ struct early_wake {
 	uint64_t ns; /* the margin; 0 before the first sleep */
 };
 
-/* Learns from a sleep that was `late_ns` too long whether the margin must grow or shrink. */
+/*
+ * Adjusts the margin by which the owner asks to be woken early. `late_ns` is by how much the last
+ * sleep was too long: if it exceeds the margin, the margin grows, else it shrinks a little.
+ */
 static inline void early_wake_learn(struct early_wake *early_wake, uint64_t late_ns)
 {
 	if (late_ns > early_wake->ns)

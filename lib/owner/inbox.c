@@ -23,13 +23,17 @@
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
 /*
- * When so many slots wait, a caller wakes the owner, which reads them in 0.3 ms and would be late
- * for its timers if there were more. The wake-up costs 14 us, 2 ns for each slot.
+ * When so many slots wait in the inbox, a caller wakes the owner although no timer is due. The
+ * owner schedules what waits before it expires timers, so a longer inbox would make them late:
+ * 8,192 slots take 0.3 ms. The wake-up costs 14 us, which is 2 ns for each of them.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* Only each so many-th push of a lane counts what waits, because counting reads all lanes. */
+/*
+ * A producer counts what waits in the inbox only at each so many-th push of a lane, because to
+ * count means to read all lanes.
+ */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif
@@ -62,13 +66,17 @@ void inbox_close(struct inbox *inbox)
 }
 
 /*
- * Returns roughly how many slots wait. Tails move only once per cache line, so a few are missing.
+ * Returns roughly how many slots wait in the inbox. A tail moves only once per cache line of cells,
+ * so the last few slots of each lane are not counted.
  */
 static uint64_t inbox_count(const struct inbox *inbox)
 {
 	uint64_t total = 0;
 
-	/* Relaxed is enough. With an old number the owner only wakes up once too often. */
+	/*
+	 * Relaxed is enough: if a head, a tail or a count is out of date, the owner is woken in
+	 * vain, or a little later.
+	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
 		uint64_t head = u64_load_relaxed(&lane->head);
@@ -81,8 +89,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 }
 
 /*
- * Tells whether the owner should be woken. Only every INBOX_ASK-th push counts, because counting is
- * slow.
+ * Tells whether so many slots wait that the owner should be woken. Counting is slow, so only every
+ * INBOX_ASK-th push counts, and all others return false.
  */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {

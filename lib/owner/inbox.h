@@ -27,23 +27,29 @@ struct inbox {
 };
 
 /*
- * Opens an inbox. `notes` has BOARD_LANES_MAX counters for timerhub-top, or is NULL. Returns 0 or
- * -ENOMEM.
+ * Opens an inbox for `capacity` slots. `notes` has BOARD_LANES_MAX elements, in which the inbox
+ * counts its slots for timerhub-top, or is NULL. Returns 0 or -ENOMEM.
  */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 
 void inbox_close(struct inbox *inbox);
 
-/* Puts a slot into the inbox. Returns true if the owner must be woken because many wait. */
+/*
+ * Puts `slot` into the inbox, so that the owner reads its timer. Signal handlers may call it.
+ * Returns true if the owner should be woken because many slots wait.
+ */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Puts a slot into the inbox's bitmap, where repeated pushes take no room. Returns like
- * inbox_push().
+ * Puts `slot` into the inbox by a bit in a bitmap. Callers use this for a slot that probably waits
+ * already, because repeated pushes of it take no more room.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Tells whether a slot waits in the spill map, so that it need not be pushed again. */
+/*
+ * Tells whether a slot is in the inbox's spill map, a bitmap. Then the owner is going to take it
+ * out, so no thread needs to push it again.
+ */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
 	return map_has(&inbox->map, slot);
@@ -51,13 +57,22 @@ static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 
 /* ---- calls of the owner ---- */
 
-/* Begins to take out everything pushed so far. Then call inbox_take() until it returns 0. */
+/*
+ * Begins to take out everything that was pushed before this call. The owner must then call
+ * inbox_take() until it returns 0, before it calls this again.
+ */
 void inbox_begin(struct inbox *inbox);
 
-/* Takes up to `max` slots. Returns how many, 0 once all from before inbox_begin() are taken. */
+/*
+ * Takes up to `max` slots out of the inbox and returns how many. 0 means that all slots that were
+ * pushed before inbox_begin() have been taken.
+ */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Tells whether the inbox is empty. */
+/*
+ * Tells whether the inbox is empty. The owner must call this after it has made its wake-up time
+ * later, because a push that read the earlier time does not wake it.
+ */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

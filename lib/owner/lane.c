@@ -8,27 +8,32 @@
  *
  * The tail tells producers where to look for an empty cell. They move the tail only once per cache
  * line of cells, and search on from where it is then, because other producers may have filled many
- * cells meanwhile. So up to a line of cells after the tail may be filled, and a drain ends one line
- * after it. The head of inbox.c says why the accesses are seq_cst.
+ * cells meanwhile. The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/lane.h"
 
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* Returns the cell of a position. Positions go on when the ring begins anew. */
+/* Returns the cell for a position in the lane. Positions do not start again when the ring does. */
 static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 {
 	return &lane->cells[place % INBOX_LANE_CELLS];
 }
 
-/* Returns what an empty cell holds. It differs each round, so that a late producer's CAS fails. */
+/*
+ * Returns the value that means "empty" in the cell of this position. It differs in each round, so
+ * that a late producer does not fill a later round's cell.
+ */
 static uint64_t cell_empty_at(uint64_t place)
 {
 	return place / INBOX_LANE_CELLS * INBOX_LAP;
 }
 
-/* Moves the tail forward to `place`, before which all cells are filled. Returns the tail. */
+/*
+ * Moves the tail forward to `place`, unless another thread has moved it further, and returns where
+ * it is then. All cells before `place` must be filled.
+ */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
 	uint64_t tail = u64_load_seq_cst(&lane->tail);
@@ -55,16 +60,16 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			return true;
 		}
 		/*
-		 * An older round's slot means that the ring is full. The comparison is signed,
-		 * because rounds wrap.
+		 * If the cell still holds a slot of the previous round, the ring is full. The
+		 * difference is taken as a signed number, because the count of rounds wraps.
 		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
 			/*
-			 * Fetch a later line early, because the owner has emptied it on its own
-			 * CPU.
+			 * Fetch the line after the next before it is needed. The owner emptied
+			 * these cells, so they are in the cache of its CPU.
 			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
@@ -75,7 +80,10 @@ void lane_begin(struct inbox_lane *lane)
 {
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
-	/* The drain has a fixed end, because fast producers could keep the owner here otherwise. */
+	/*
+	 * Fix the end of this drain, because fast producers could keep the owner here. It is one
+	 * cache line after the tail, because the tail moves only once per line.
+	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);
 	if (spilled == u64_load_relaxed(&lane->drained))
@@ -98,8 +106,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed is enough: a producer that sees the old value only uses the spill map
-		 * instead.
+		 * Relaxed is enough: a producer that still sees the old value only believes that
+		 * the ring is full, and uses the spill map instead.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

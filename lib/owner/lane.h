@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lane of the inbox: a ring buffer into which any thread or signal handler pushes slots, and from
- * which the owner takes them. lane.c says how it works.
+ * A lane of the inbox: a ring buffer into which any thread pushes slots, and from which the owner
+ * takes them. lane.c says how it works.
  */
 #ifndef TIMERHUB_LANE_H
 #define TIMERHUB_LANE_H
@@ -12,8 +12,8 @@
 #include "timer/pair.h"
 
 /*
- * A cell has a slot in its low bits, above it this flag, set while the cell is filled, and above
- * that the count of rounds.
+ * A cell of the ring holds a slot in its low bits, above it this flag, which is set while the cell
+ * is filled, and above that a count of the rounds through the ring.
  */
 #define INBOX_FILLED ((uint64_t)1 << TIMER_SLOT_BITS)
 #define INBOX_LAP ((uint64_t)2 << TIMER_SLOT_BITS)
@@ -21,8 +21,8 @@
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
 /*
- * So many cells fit into the first-level cache, and usually hold all pushes while the owner is
- * busy.
+ * So many cells fit into the first-level cache, and usually hold all that is pushed while the owner
+ * is busy.
  */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
@@ -40,14 +40,18 @@ struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	atomic_u64 spilled; /* how many slots its producers have put into the map */
 	/*
-	 * The position of the next slot to take. Only the owner writes `head`, `drained` and `end`.
+	 * The position of the next slot to be taken out. The thread that takes slots, the owner, is
+	 * the only one that writes `head`, `drained` and `end`.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	atomic_u64 drained; /* what `spilled` was when the last drain began */
 	uint64_t end;       /* where the present drain ends */
 };
 
-/* Puts a slot into the lane, at position *ret_place. Returns false if the lane is full. */
+/*
+ * Puts a slot into the lane, a ring buffer, and stores its position in *ret_place. Returns false if
+ * the lane is full. Any thread or signal handler may call it.
+ */
 bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 
 /* ---- calls of the owner ---- */
@@ -55,7 +59,10 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 /* Begins to take out everything that was pushed before this call. */
 void lane_begin(struct inbox_lane *lane);
 
-/* Takes up to `max` slots that were pushed before lane_begin(), and returns how many. */
+/*
+ * Takes up to `max` of the slots that were pushed into the lane before lane_begin(), and returns
+ * how many.
+ */
 unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max);
 
 bool lane_empty(const struct inbox_lane *lane);

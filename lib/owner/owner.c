@@ -12,13 +12,8 @@
  * Only the control flow is here. What becomes of a timer is decided by its deadline and state
  * (timer/timer.h), and an entry of the schedule is only a hint.
  *
- * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
- * wake-ups. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan, "Eliminating
- * receive livelock in an interrupt-driven kernel", 1997).
- *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended, so
- *         what only earlier passes have used may be freed;
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
 #include "owner/owner.h"
@@ -29,20 +24,24 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* How many slots are taken from the inbox at once, so that their cache misses overlap. */
+/*
+ * How many slots the owner takes from the inbox at once. Their timers are prefetched together, so
+ * that the cache misses overlap.
+ */
 #define OWNER_BATCH 32
 /* A timer is prefetched when so many others are still to expire before it. */
 #define OWNER_AHEAD 12
 /*
- * How many entries a pass checks at most, in 12 to 24 us. The next pass checks the rest, after it
- * has emptied the inbox.
+ * How many schedule entries a pass checks at most before the owner sleeps, which takes 12 to 24 us.
+ * If more must be checked, the owner makes another pass first, so that nothing waits in the inbox
+ * for long.
  */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
 /*
- * So many expiries in the last 1 to 2 ms put passes OWNER_GATHER_NS apart, unless a caller wakes
- * the owner.
+ * If so many timers have expired in the last 1 to 2 ms, the owner coalesces: its next pass begins
+ * OWNER_GATHER_NS after the last one, or when a caller wakes it.
  */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
@@ -66,7 +65,10 @@ void owner_close(struct owner *owner)
 
 /* ---- draining the inbox ---- */
 
-/* Reads the timer of a slot from the inbox, and schedules the slot if need be. */
+/*
+ * Handles a slot that callers have put into the inbox: reads the deadline and state of its timer,
+ * and schedules the slot if these say so.
+ */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	uint64_t at_ns;
@@ -102,8 +104,8 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Tells outbox_compact() whether a handle's event still waits, and records the handle's new
- * position.
+ * Decides for outbox_compact() whether a handle stays in the outbox: it does if its event has not
+ * been taken, cancelled or re-armed. Records the position to which the handle moves.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 {
@@ -116,12 +118,19 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 	return true;
 }
 
-/* Makes room in a full outbox by removing the handles of cancelled and re-armed events. */
+/*
+ * Makes room in a queue's full outbox by removing the handles whose events were cancelled or
+ * re-armed.
+ */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/* Publish now, because the lateness of an event must be counted only once. */
+	/*
+	 * Publish and count all events before the queue is compacted. Handles that remain in the
+	 * queue are published again by that, but the lateness of an event must be counted only
+	 * once.
+	 */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
@@ -138,35 +147,44 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	invariant(deadline_ns <= owner->now_ns); /* never early */
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
-	/* Remove an older handle of this timer, so that nobody finds two handles for one event. */
+	/*
+	 * If a re-arm has withdrawn the timer's last expiry, its old handle may still be in the
+	 * outbox. It is removed, so that nobody finds two handles for one event.
+	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
-/* Frees the slot of an expired timer whose queue has been closed. */
+/* Ends an expired timer whose queue has been closed, and gives its slot back to the arena. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
 		arena_put(owner->world.arena, 0, slot);
 }
 
-/* Puts an expired timer's event into its queue, and schedules its next period if it has one. */
+/*
+ * Puts the event of an expired timer into its queue. If the timer is periodic, its next period is
+ * scheduled.
+ */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
+	/*
+	 * [queue] pairs with hub_add_queue(): this thread sees all of a queue that it finds here,
+	 * not a half-made one.
+	 */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule it even for a closed queue, because a consumer may still be delivering the
-	 * event.
+	 * Schedule the next period even if the queue was closed, because a consumer that took the
+	 * handle before may still deliver the event, and relies on this entry.
 	 */
 	if (expiry->interval_ns > 0)
 		/*
-		 * A timer that was cancelled meanwhile gets an entry too, which the owner corrects
-		 * later.
+		 * If the timer was cancelled meanwhile, the entry does no harm: the owner corrects
+		 * it when the slot gets a new timer.
 		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -178,7 +196,10 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Expires the timer of a slot just taken from the schedule, unless it was moved later. */
+/*
+ * Expires the timer of a slot that was just taken out of the schedule. A timer that was moved to a
+ * later time is scheduled again.
+ */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -191,8 +212,8 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		break;
 	case TIMER_IS_LATER:
 		/*
-		 * Schedule a due timer too, because an earlier one in the schedule must expire
-		 * first.
+		 * The timer is scheduled again even if it is due by now, because an earlier one may
+		 * still be in the schedule, and timers must expire in order.
 		 */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
@@ -213,7 +234,10 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 	__builtin_prefetch(&owner->world.arena->timers.cold[slot].queue_slack);
 }
 
-/* Prefetches the next timer and its queue, which cannot be freed before the owner's next pass. */
+/*
+ * Prefetches the next timer and its queue. The queue is not freed meanwhile, because a thread that
+ * closes it waits until the owner has begun another pass (round of work).
+ */
 void owner_fetch_next(const struct owner *owner)
 {
 	const struct arena *arena = owner->world.arena;
@@ -225,7 +249,10 @@ void owner_fetch_next(const struct owner *owner)
 		return;
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
-	/* Relaxed is enough: an older timer's queue only wastes the prefetch. */
+	/*
+	 * Relaxed is enough: if the value belongs to an older timer of the slot, only a prefetch is
+	 * wasted.
+	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
 	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
@@ -235,7 +262,10 @@ void owner_fetch_next(const struct owner *owner)
 	notifier_fetch(&queue->notifier);
 }
 
-/* Removes the earliest timer if it is due, and returns its slot, or SLOT_NONE. */
+/*
+ * Removes the earliest timer from the schedule if it is due, and returns its slot, or SLOT_NONE.
+ * Before a long sort it publishes the events that are ready, because they would be late otherwise.
+ */
 static uint32_t owner_take(struct owner *owner)
 {
 	uint32_t slot = schedule_take(&owner->schedule, owner->now_ns,
@@ -243,7 +273,6 @@ static uint32_t owner_take(struct owner *owner)
 
 	if (slot != SLOT_DEAR)
 		return slot;
-	/* A long sort comes next, so publish the events that are ready. */
 	publisher_tell(&owner->publisher);
 	return schedule_take(&owner->schedule, owner->now_ns, false);
 }
@@ -265,7 +294,10 @@ static void owner_expire(struct owner *owner)
 
 /* ---- resting ---- */
 
-/* Schedules a slot for its timer's true time, which may be later than its entry says. */
+/*
+ * Schedules a slot for the time at which its timer is really due, which is not earlier than its
+ * schedule entry says.
+ */
 static void owner_refile(struct owner *owner, uint32_t slot)
 {
 	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
@@ -279,7 +311,11 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 		u64_count(&owner->counts->refiled, 1);
 }
 
-/* Corrects the earliest entries whose timers were moved later. Returns false if some are left. */
+/*
+ * Corrects the earliest schedule entries if their timers' deadlines were moved later, so that the
+ * owner does not wake up for nothing. Returns false after OWNER_REST entries: then empty the inbox,
+ * and call it again.
+ */
 static bool owner_rest(struct owner *owner)
 {
 	uint32_t slots[OWNER_BATCH];
@@ -290,8 +326,8 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * The next call must search anew, because this timer may have expired by
-			 * then.
+			 * The next call must find the earliest time anew, because the timer that
+			 * has it now may have expired by then.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -312,21 +348,33 @@ static bool owner_rest(struct owner *owner)
 static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
-	/* [pass] pairs with owner_wait_pass(), in both directions (see the head of this file). */
+	/*
+	 * [pass] pairs with owner_wait_pass() in both directions. A thread that sees the new number
+	 * may free what only earlier passes have used. If a thread that closes a queue has read the
+	 * old number, this pass sees that the queue is gone.
+	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
-	/* Relaxed is enough: a waiter that is missed here has woken the owner for another pass. */
+	/*
+	 * Relaxed is enough. A thread counts itself in `pass_waiters` and then wakes the owner. If
+	 * this load misses the count, the owner calls this function again, because it was woken.
+	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * Returns the time of the next pass: `next_ns`, or later, so that several timers expire together.
+ * Returns when the owner should begin its next pass (round of work): at `next_ns`, when the next
+ * timer is due, or later, to expire several timers in one pass.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
-	/* While many timers expire, passes begin OWNER_GATHER_NS apart. */
+	/*
+	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
+	 * wake-ups. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
+	 * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
+	 */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
@@ -339,7 +387,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 	                                                 : next_ns;
 }
 
-/* Makes one pass, and stores its promise. Returns true if another pass must follow at once. */
+/*
+ * Makes one pass: empties the inbox, expires what is due, and stores the time until which the owner
+ * may sleep. Returns true if another pass must follow at once.
+ */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {
 	owner_begin_pass(owner);
@@ -356,8 +407,8 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
 	/*
-	 * Check the inbox, because a caller that has read the earlier promise does not wake the
-	 * owner.
+	 * The promised time has become later. A thread that pushed a timer may have read the
+	 * earlier one, and therefore not have woken the owner.
 	 */
 	return !inbox_empty(owner->world.inbox);
 }

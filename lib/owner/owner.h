@@ -27,7 +27,10 @@
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 _Static_assert(OWNER_QUEUES_MAX <= 1u << TIMER_QUEUE_BITS, "a record has room for each index");
 
-/* What the owner shares with the hub's callers. The hub fills it in before owner_open(). */
+/*
+ * What the owner shares with the threads that use the hub. The hub fills this in before it opens
+ * the owner.
+ */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
@@ -75,22 +78,37 @@ struct owner {
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/* Starts the owner's thread, and waits until it can sleep. Returns 0 or a negative errno. */
+/*
+ * Starts the owner's thread. When this returns 0, the thread runs and has all that it needs to
+ * sleep, so it can't fail later. Otherwise it returns a negative errno.
+ */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
 /* Returns the gettid(2) of the owner's thread, or 0 if there is none. Any thread may call it. */
 int owner_tid(const struct owner *owner);
 
-/* Ends and joins the owner's thread. `alive` is false in a forked child, which has none. */
+/*
+ * Ends the owner's thread, waits for its end, and closes the io_uring ring and the timerfd. In a
+ * forked child, which has no such thread, `alive` must be false.
+ */
 void owner_stop(struct owner *owner, bool alive);
 
-/* Expires all timers that are due. Returns the time of the next pass. For the owner only. */
+/*
+ * Expires timers until none is due and the inbox is empty. Returns the time by which the owner will
+ * read the inbox again. Only the owner may call it.
+ */
 uint64_t owner_run_passes(struct owner *owner);
 
-/* Prefetches the memory that the next expiry will touch. Only for the owner, between its passes. */
+/*
+ * Prefetches the memory that the next expiry will touch, so that it has no cache misses. Only the
+ * owner may call it, while it is not inside owner_run_passes().
+ */
 void owner_fetch_next(const struct owner *owner);
 
-/* Waits for the owner's next pass, after which a closed queue may be freed. Not for the owner. */
+/*
+ * Wakes the owner and waits until it has begun a new pass (round of work). Then what earlier passes
+ * have used may be freed. Not for the owner itself.
+ */
 void owner_wait_pass(struct owner *owner);
 
 #endif

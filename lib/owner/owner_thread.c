@@ -5,8 +5,8 @@
  * A sleep should end exactly when a timer is due, but a thread that the kernel wakes runs some
  * microseconds later. So the owner asks to be woken that much earlier (early_wake.h), and spins for
  * the rest. If the kernel refuses io_uring, at the start or at any time later, the owner sleeps in
- * ppoll(2) instead. It runs on the CPUs and with the priority of the process's main thread, because
- * a thread that opens a hub while it is pinned or has a real-time priority could starve it.
+ * ppoll(2) instead. It runs on the CPUs and with the priority of the process's main thread,
+ * whichever thread has opened the hub.
  *
  * It is tested by tests/faults/test_sleeping.c and tests/service/test_denied.c.
  *
@@ -31,14 +31,21 @@
 #include "base/futex.h"
 #include "base/thread.h"
 
-/* After so many failures of io_uring in a row, the owner sleeps only in ppoll(2). */
+/*
+ * If so many sleeps in a row have failed in io_uring, the owner sleeps in ppoll(2) for the rest of
+ * its life.
+ */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* How often the owner reads the clock if the kernel won't tell it when the wall clock is set. */
+/*
+ * If the kernel won't tell the owner when the wall clock is set, it reads the clock at least this
+ * often.
+ */
 #define OWNER_ALARM_REFUSED_NS NS_PER_S
 
 /*
- * How long before an expiry its memory is prefetched: several cache misses of 0.1 us. Much earlier,
- * it would take cache lines away from a consumer that still works with them.
+ * How long before an expiry the owner prefetches the memory that it will touch. Several cache
+ * misses of 0.1 us each fit into this time. Much earlier would be wrong, because it would take the
+ * cache lines away from a consumer that still works with them.
  */
 #define OWNER_FETCH_NS 1000
 
@@ -47,7 +54,10 @@
 
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
 #define LONG_BITS (8 * (unsigned)sizeof(long))
-/* The longest timeout. The kernel adds its clock, and the sum must not overflow. */
+/*
+ * The longest timeout that is given to the kernel. The kernel adds its clock to a timeout, and the
+ * sum must not overflow.
+ */
 #define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62)
 
 /* ---- sleeping ---- */
@@ -63,15 +73,15 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * io_uring has failed, so sleeps in ppoll(2). If it fails again and again, never uses io_uring
- * again.
+ * Sleeps once in ppoll(2), because io_uring has failed with `error`. After a permanent error (a
+ * seccomp filter, say) or OWNER_SLEEP_FAILURES_MAX failures in a row, every later sleep uses
+ * ppoll(2).
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
 	struct sleeper otherwise;
 	bool transient = error == -EAGAIN || error == -EBUSY || error == -ENOMEM || error == -EINTR;
 
-	/* Other errors, those of a seccomp filter for example, are permanent. */
 	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
 		owner_use_poll(owner);
 	sleeper_open_poll(&otherwise, owner->world.bell, owner->sleeper.deadline_fd);
@@ -80,8 +90,8 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 }
 
 /*
- * Tells whether to stop spinning, because a caller, owner_wait_pass() or owner_stop() wants the
- * owner.
+ * Tells whether the owner must stop spinning: a caller has woken it for an earlier timer, a thread
+ * waits in owner_wait_pass(), or the owner's thread must end.
  */
 static bool owner_wanted(const struct owner *owner)
 {
@@ -91,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it stops earlier, for owner_wanted() or a clock set
- * back.
+ * Spins until `until_ns`. Returns false if it stops earlier: owner_wanted() is true, or the clock
+ * was set back and more than `ahead_ns` would be left to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -105,7 +115,10 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 	return now_ns >= until_ns;
 }
 
-/* Sets the timerfd that ends the next sleep. Returns false if the clock was set meanwhile. */
+/*
+ * Sets the timerfd to `at_ns`, so that the next sleep ends then without a timeout. Returns false if
+ * the clock was set: a timer may be due, so don't sleep.
+ */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
 	int result = deadline_fd_set(&owner->deadline_fd, at_ns);
@@ -115,18 +128,24 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		u64_count(&owner->counts->clock_jumps, 1);
 		return false;
 	}
+	/*
+	 * If the kernel refuses to set the timerfd, the owner wakes at intervals to read the clock.
+	 * It does not poll the timerfd then, because that would stay readable once it has expired.
+	 * The timeout counts from now, because the attempt to set the timerfd may have taken long.
+	 */
 	*timeout_ns = UINT64_MAX;
-	/* A timerfd that cannot be set is not polled, because it may stay readable for ever. */
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
 	if (result == 0)
 		return true;
-	/* Setting the timerfd may have taken long, so the timeout counts from now. */
 	now_ns = clock_now_ns(owner->world.clock);
 	*timeout_ns = at_ns > now_ns ? u64_min(at_ns - now_ns, OWNER_ALARM_REFUSED_NS) : 0;
 	return true;
 }
 
-/* Sleeps until `until_ns` or a wake-up. Returns false without sleeping if the clock was set. */
+/*
+ * Sleeps until `until_ns`, or until a caller wakes the owner. Returns false if the owner must not
+ * sleep, because the clock was set.
+ */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_MAX;
@@ -145,7 +164,10 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 	return true;
 }
 
-/* Sleeps until `until_ns` or a wake-up, and learns how late the kernel ends a full sleep. */
+/*
+ * Sleeps until `until_ns`, or until a caller wakes the owner. After a full sleep, the owner records
+ * how late the kernel has woken it (early_wake.h).
+ */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	if (!owner_sleep_for(owner, until_ns, now_ns))
@@ -156,8 +178,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon, if time has come. Returns whether it
- * did.
+ * Publishes for timerhub-top how many timers are due soon: once a second before a long sleep, else
+ * every ten seconds, because counting takes a while. Returns whether it did.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -166,7 +188,6 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 	bool is_busy = until_ns < now_ns || until_ns - now_ns < OWNER_SHOW_NS;
 	uint64_t counts[AHEAD_RANGES];
 
-	/* Counting takes a while, so a busy owner does it only every ten seconds. */
 	if (old_ns < AHEAD_EVERY_NS || (is_busy && old_ns < 10 * AHEAD_EVERY_NS))
 		return false;
 	schedule_ahead(&owner->schedule, now_ns, counts);
@@ -175,8 +196,8 @@ static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t no
 }
 
 /*
- * Sleeps until shortly before `until_ns`, and spins for the rest. A caller can wake the owner
- * earlier.
+ * Sleeps until `until_ns`, or until a caller wakes the owner. The kernel wakes threads late, so the
+ * owner asks to be woken a little early, and spins for the rest of the time.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -235,7 +256,10 @@ static void owner_share_cpus(pid_t tid)
 	owner_cpus_get(&own, 0);
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
-	/* First ask for all CPUs. Then the thread also uses CPUs that the cpuset gets later. */
+	/*
+	 * Try a mask of all CPUs first, so that only the cpuset limits the thread. The mask of
+	 * `tid` is the last resort, because it stays when the cpuset grows.
+	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
 	owner_cpus_get(&own, 0);
@@ -243,11 +267,14 @@ static void owner_share_cpus(pid_t tid)
 		(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, wanted.bits);
 }
 
-/* Gives the calling thread the policy and nice value of a thread that `tid` would start. */
+/*
+ * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
+ * would have. Uses system calls, because musl's sched_getscheduler() and sched_setscheduler()
+ * always fail.
+ */
 static void owner_share_policy(pid_t tid)
 {
 	struct sched_param param = { .sched_priority = 0 };
-	/* These are system calls, because musl's functions for the policy always fail. */
 	long policy = syscall(SYS_sched_getscheduler, tid);
 	long weight = syscall(SYS_getpriority, PRIO_PROCESS, tid); /* 20 - nice */
 	bool resets = policy >= 0 && (policy & SCHED_RESET_ON_FORK) != 0;
@@ -267,7 +294,11 @@ static void owner_share_policy(pid_t tid)
 	(void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - weight);
 }
 
-/* Gives the owner the CPUs and priority of the main thread, not those of the hub's opener. */
+/*
+ * Gives the owner the CPUs and the priority of the process's main thread. From the thread that
+ * opens the hub it would inherit a pinning or a real-time priority, with which that thread could
+ * starve it.
+ */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
 	pid_t main_tid = getpid();
@@ -279,7 +310,10 @@ static void owner_be_like_main_thread(const struct owner *owner)
 		owner_share_cpus(main_tid);
 }
 
-/* Sets up io_uring or ppoll(2), as configured or possible. Returns 0 or a negative errno. */
+/*
+ * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
+ * used where the kernel refuses the ring. Returns 0 or a negative errno.
+ */
 static int owner_open_sleeper(struct owner *owner)
 {
 	int result = -ENOSYS;
@@ -297,7 +331,8 @@ static int owner_open_sleeper(struct owner *owner)
 }
 
 /*
- * Prepares the owner's thread: its name, CPUs, priority and sleeper. Returns 0 or a negative errno.
+ * Sets the owner thread's name, CPUs and priority, and prepares io_uring or ppoll(2) for its
+ * sleeps. The thread calls it first. Returns 0 or a negative errno.
  */
 static int owner_begin_thread(struct owner *owner)
 {
@@ -329,7 +364,10 @@ static void *owner_main(void *argument)
 	result = owner_begin_thread(owner);
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
-	/* [started] pairs with owner_start(): whoever sees the 1 may read start_result and tid. */
+	/*
+	 * [started] pairs with owner_start(): whoever sees the 1 may read start_result and tid, and
+	 * may use the sleeper.
+	 */
 	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
 	if (result < 0)
@@ -340,7 +378,10 @@ static void *owner_main(void *argument)
 	return NULL;
 }
 
-/* Closes the ring and the timerfd, if there are any. The owner's thread must not run. */
+/*
+ * Closes the owner's io_uring ring and its timerfd, if it has them. The owner's thread must have
+ * ended, or must not have been started.
+ */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)
@@ -366,7 +407,10 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	/* [started] pairs with owner_main(): if this is 1, start_result and tid may be read. */
+	/*
+	 * [started] pairs with owner_main(): if this is 1, start_result, tid and the sleeper may be
+	 * read.
+	 */
 	while (u32_load_acquire(&owner->started) == 0)
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
@@ -396,14 +440,17 @@ void owner_stop(struct owner *owner, bool alive)
 
 void owner_wait_pass(struct owner *owner)
 {
-	/* [pass] pairs with owner_begin_pass(): later passes see that the queue is gone. */
+	/*
+	 * Every later pass must see that the caller's queue is gone. A plain load would not ensure
+	 * that, so this adds 0: [pass] pairs with owner_begin_pass().
+	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	/*
-	 * [pass] pairs with owner_begin_pass(): when a new pass has begun, the owner no longer uses
-	 * the queue.
+	 * [pass] pairs with owner_begin_pass(): when the owner has begun another round of work, it
+	 * no longer uses the caller's queue, so the caller may free the queue.
 	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);

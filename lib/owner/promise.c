@@ -24,16 +24,20 @@
 
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
-	/* Relaxed is enough, because no other thread has the promise yet. */
+	/*
+	 * Relaxed is enough, because no other thread has the promise yet. Passes are counted from
+	 * 1, so 0 means that nobody has woken the owner.
+	 */
 	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
 	u64_store_relaxed(&promise->pass, 1);
-	u64_store_relaxed(&promise->woken_pass, 0); /* never: passes count from 1 */
+	u64_store_relaxed(&promise->woken_pass, 0);
 }
 
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst: the owner finds what a thread has pushed that reads the old number afterwards.
+	 * Seq_cst, so that the owner loads the inbox after this store. If a producer still loads
+	 * the old number, the owner then finds that producer's slot.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
@@ -55,8 +59,14 @@ bool promise_woken(const struct promise *promise)
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* Relaxed is enough, because this thread has loaded `pass`, and the number only grows. */
+	/*
+	 * Relaxed is enough: this thread has loaded `pass` from promise->pass, which only grows, so
+	 * this load returns no smaller number.
+	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
-	/* Only raise the number, because a faster thread may have stored a later pass meanwhile. */
+	/*
+	 * Only raise the number. If this thread was preempted after it had loaded `pass`, another
+	 * thread may have stored a larger number meanwhile.
+	 */
 	u64_raise(&promise->woken_pass, pass);
 }

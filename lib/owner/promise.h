@@ -17,30 +17,52 @@ struct promise {
 	atomic_u64 woken_pass; /* the latest pass in which a caller has woken the owner */
 };
 
-/* Sets up the promise with this time, UINT64_MAX if the owner waits to be woken. */
+/*
+ * Sets up the promise, the time by which the owner will read the inbox: 0 if it is about to do so,
+ * UINT64_MAX if it waits to be woken.
+ */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
-/* Begins the owner's next pass. Call it before the clock and the inbox are read. */
+/*
+ * Counts the owner's next pass, which is a round of its work. The owner calls it before it reads
+ * the clock and empties the inbox.
+ */
 void promise_begin_pass(struct promise *promise);
 
-/* Stores a new promise. Returns true if it is later, so the owner must read the inbox again. */
+/*
+ * Stores the time at which the owner reads the inbox again at the latest. Returns true if that is
+ * later than the stored time: then the owner must read the inbox now, because a caller may have
+ * relied on the earlier time.
+ */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
-/* Tells whether a caller has woken the owner in this pass. The answer is only a hint. */
+/*
+ * Tells the owner whether a caller has woken it since its present pass (round of work) began. The
+ * answer may be out of date, so it is only a hint.
+ */
 bool promise_woken(const struct promise *promise);
 
-/* Tells whether a caller must wake the owner. Stores in *pass what promise_record_wake() needs. */
+/*
+ * Tells whether a thread that has put a timer into the inbox must wake the owner. Stores the number
+ * of the owner's pass (round of work) in *pass, for promise_record_wake().
+ */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
 {
-	/* Load the pass first, so that a wake recorded for it was sent after it began. */
+	/*
+	 * The number of the pass is loaded first, so that a wake that is recorded for this pass was
+	 * sent after the pass had begun.
+	 */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;
 	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
-/* Records that a caller has woken the owner in this pass, so that others need not. */
+/*
+ * Records that a caller has woken the owner in the pass (round of work) with this number, so that
+ * other callers need not wake it again in that pass.
+ */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * So many sleeps in a row may end with EINTR. More are an error, because they would keep a CPU
- * busy.
+ * How many times in a row a sleep may end with EINTR before that is an error. Without a limit, a
+ * kernel or a filter that always answers EINTR would keep a CPU busy.
  */
 #define SLEEPER_INTERRUPTIONS_MAX 16
 
@@ -19,16 +19,19 @@ struct sleeper;
 
 struct sleeper_ops {
 	/*
-	 * Prepares the calling thread, the only one that may call sleep(). Returns 0 or a negative
-	 * errno.
+	 * Prepares the sleeper and the calling thread for sleep(). Only this thread may call
+	 * sleep() afterwards. Returns 0 or a negative errno.
 	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleeps until the bell rings or `timeout_ns` have passed (UINT64_MAX: no limit), or
-	 * shorter. Returns 0 or a negative errno.
+	 * Sleeps until `timeout_ns` have passed (UINT64_MAX: no limit), or the eventfd `bell` has
+	 * been written to since the last sleep. May end early. Returns 0 or a negative errno.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
-	/* Closes the ring, if there is one. Only for the thread that sleeps, or after its end. */
+	/*
+	 * If the sleeper has an io_uring ring, closes the ring and frees its memory. Must be called
+	 * by the thread that calls sleep(), or while no such thread runs.
+	 */
 	void (*close)(struct sleeper *sleeper);
 };
 
@@ -36,15 +39,19 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. io_uring keeps the first one, so never
-	 * replace it.
+	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. Do not
+	 * replace it by another descriptor: io_uring keeps the first one.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
 	unsigned interruptions; /* how many sleeps in a row have ended with EINTR */
 };
 
-/* Opens a sleeper in io_uring on the thread that will sleep. Returns 0 or a negative errno. */
+/*
+ * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it,
+ * because the end of a ring interrupts a call of the thread that has created it. Returns 0, or a
+ * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
+ */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
 /* Opens a sleeper that sleeps in ppoll(2). It always succeeds. */

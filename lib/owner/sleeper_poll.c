@@ -24,12 +24,18 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* The default slack lets ppoll() return up to 50 us late. A failure does no harm. */
+	/*
+	 * With the default timer slack, ppoll() returns up to 50 us late. If a sandbox refuses this
+	 * call, the owner has to live with that.
+	 */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }
 
-/* Waits 1 ms at most, because ppoll(2) has failed and no caller can end this wait. */
+/*
+ * Waits for at most 1 ms, because ppoll(2) has failed. A caller that wants to wake the owner can't
+ * end this wait, so it must be short.
+ */
 static void poll_nap(uint64_t timeout_ns)
 {
 	static const atomic_u32 nobody;
@@ -37,10 +43,13 @@ static void poll_nap(uint64_t timeout_ns)
 	futex_wait(&nobody, 0, timeout_ns < POLL_NAP_NS ? timeout_ns : POLL_NAP_NS);
 }
 
-/* Sleeps in ppoll(2). If the bell has rung, clears it for the next sleep. */
+/*
+ * Sleeps in ppoll(2). If a caller has written to the eventfd `bell`, reads it, because otherwise
+ * the next sleep would end at once.
+ */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
-	/* ppoll() ignores a descriptor of -1, which means that there is no timerfd. */
+	/* ppoll() ignores a descriptor of -1, so it does not matter whether there is a timerfd. */
 	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
 		                { .fd = sleeper->deadline_fd, .events = POLLIN } };
 	struct timespec timeout = timespec_of(timeout_ns);

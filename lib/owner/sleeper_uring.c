@@ -31,16 +31,22 @@
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
-#define URING_ENTRIES 8 /* the owner closes a failing ring before its requests fill it */
-/* 146 years, longer than any sleep. The kernel adds its clock, and the sum must not overflow. */
+#define URING_ENTRIES 8
+/*
+ * 146 years, longer than the owner ever sleeps. The kernel adds its clock to this, and the sum must
+ * not overflow.
+ */
 #define URING_NEVER_NS (((uint64_t)1 << 62) + 1)
 /* How often a submission is tried, because some sandboxes answer it with EINTR. */
 #define URING_SUBMIT_TRIES 16
 
-/* The user_data of the requests. The first two values are also indexes of `fds`. */
+/*
+ * The user_data of the requests, by which their completions are told apart. The first two are also
+ * indexes of `fds`.
+ */
 enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* A descriptor that the ring polls, the bell or the timerfd. */
+/* A descriptor that the ring polls: the eventfd by which callers wake the owner, or the timerfd. */
 struct uring_fd {
 	int fd;         /* the descriptor, or -1 if there is none */
 	bool requested; /* whether a poll was written into the ring that has not ended yet */
@@ -60,28 +66,34 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can use this ring. With DEFER_TASKRUN, ppoll(2) would not see
- * completions.
+ * Tells whether the owner can use this ring. If the owner blocks in ppoll(2), the ring must not be
+ * one with DEFER_TASKRUN, which shows completions only after another system call.
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
 	/*
-	 * EXT_ARG came with Linux 5.11. CQE_SKIP came with 5.17, as did multishot polls and exact
-	 * timeouts.
+	 * With EXT_ARG (Linux 5.11) a wait can have a timeout. A kernel with CQE_SKIP (5.17) also
+	 * has the multishot poll, and timeouts that are finer than a jiffy.
 	 */
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0 &&
 	       (uring_counts_no_iowait(ring) || (kind & IORING_SETUP_DEFER_TASKRUN) == 0);
 }
 
-/* Creates a ring whose descriptor is above 2 (base/descriptor.h). Returns 0 or a negative errno. */
+/*
+ * Creates a ring. If its descriptor is 0, 1 or 2, to which the program may print, replaces it by a
+ * copy with a higher number (base/descriptor.h).
+ */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
 	int result = io_uring_queue_init(URING_ENTRIES, ring, flags), low = ring->ring_fd;
 
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
-	/* Use a copy with a higher number. The low one is closed at the end. */
+	/*
+	 * Between these two calls another thread may print to the low descriptor. The kernel
+	 * refuses that, because io_uring has no write().
+	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
 	result = ring->ring_fd < 0 ? -EMFILE : 0;
@@ -116,7 +128,8 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits the ring's requests. Returns 0 or a negative errno. What is left stays for the next call.
+ * Submits the requests in the ring. Returns 0 or a negative errno. Those not submitted stay for the
+ * next call; the owner closes the ring before they fill it.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -131,7 +144,10 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result < 0 ? result : 0;
 }
 
-/* Adds a poll of one descriptor, to be submitted, unless the ring has one. Returns 0 or -EBUSY. */
+/*
+ * Requests a poll of one descriptor, unless the ring has one already. Returns 0, or -EBUSY if the
+ * ring is full. The request still has to be submitted.
+ */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_fd *polled = &uring->fds[index];
@@ -160,7 +176,10 @@ static int uring_poll_fds(struct sleeper_uring *uring)
 static int uring_start(struct sleeper *sleeper)
 {
 	struct sleeper_uring *uring = sleeper->state;
-	/* liburing 2.3 declares io_uring_enable_rings(), but does not export it. */
+	/*
+	 * liburing 2.3 declares io_uring_enable_rings(), but does not export it, so the ring is
+	 * enabled by hand.
+	 */
 	int result = io_uring_register((unsigned)uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
 	                               NULL, 0);
 
@@ -170,7 +189,8 @@ static int uring_start(struct sleeper *sleeper)
 }
 
 /*
- * Handles a completion, which may be its request's last. Returns 0 or the request's negative errno.
+ * Handles a completion. If its request will not complete again, the request is marked as ended.
+ * Returns 0, or the negative errno with which the request has failed.
  */
 static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
 {
@@ -189,7 +209,10 @@ static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe
 	}
 }
 
-/* Takes all completions out of the ring. Returns 0, or a negative errno if one has failed. */
+/*
+ * Takes all completions out of the ring. If one of them has failed, its negative errno is returned,
+ * otherwise 0.
+ */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -206,7 +229,8 @@ static int uring_reap(struct sleeper_uring *uring)
 	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
 		return result;
 	/*
-	 * Ask for the completions that did not fit, because the ring would stay readable otherwise.
+	 * The kernel keeps the completions for which the ring had no room, and the ring stays
+	 * readable, until the kernel is asked for them.
 	 */
 	result = io_uring_get_events(&uring->ring);
 	return result < 0 ? result : 0;
@@ -218,7 +242,10 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 		                           .tv_nsec = (long long)(ns % NS_PER_S) };
 }
 
-/* Sets the timeout of a sleep in ppoll(2). Returns 0, or -EBUSY if the ring is full. */
+/*
+ * Requests a timeout for a sleep in ppoll(2). An older one is changed, because it would wake the
+ * owner in vain. Returns 0, or -EBUSY if the ring is full.
+ */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
 	struct io_uring_sqe *sqe;
@@ -229,7 +256,6 @@ static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 	if (!sqe)
 		return -EBUSY;
 	uring->timeout = uring_timespec(u64_min(timeout_ns, URING_NEVER_NS));
-	/* An older timeout is changed, because it would wake the owner in vain. */
 	if (uring->timeout_requested) {
 		io_uring_prep_timeout_update(sqe, &uring->timeout, URING_TIMEOUT, 0);
 		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
@@ -242,7 +268,10 @@ static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return 0;
 }
 
-/* Blocks in ppoll(2) until the ring has a completion. Returns 0, or -EINTR if there is none. */
+/*
+ * Blocks in ppoll(2) until the ring has a completion. Returns 0, or -EINTR if the call has ended
+ * without one.
+ */
 static int uring_ppoll(struct sleeper_uring *uring)
 {
 	struct pollfd fd = { .fd = uring->ring.ring_fd, .events = POLLIN };
@@ -250,8 +279,9 @@ static int uring_ppoll(struct sleeper_uring *uring)
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
 	/*
-	 * If a filter or RLIMIT_NOFILE forbids ppoll(2), sleep in io_uring_enter(2), though it
-	 * shows as iowait.
+	 * If the error is not EINTR, a seccomp filter or an RLIMIT_NOFILE of 0 forbids ppoll(2).
+	 * Then all further sleeps block in io_uring_enter(2), although the kernel counts them as
+	 * iowait.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;
@@ -274,7 +304,10 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Implements sleeper_ops.sleep by waiting for a completion of the ring. */
+/*
+ * Implements sleeper_ops.sleep: waits until the ring has a completion, in io_uring_enter(2) or in
+ * ppoll(2).
+ */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
@@ -287,7 +320,10 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	if (result < 0)
 		return result;
 	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
-	/* An interruption only ends the sleep early. Many in a row would keep a CPU busy. */
+	/*
+	 * sleep() is allowed to return too early, so an interruption is not an error. Many
+	 * interruptions in a row are an error, because the owner would keep a CPU busy.
+	 */
 	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
 		return uring_reap(uring);
 	sleeper->interruptions = 0;

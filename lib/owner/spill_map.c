@@ -4,10 +4,9 @@
  * slot of the hub, and two levels of summary bits above (spill_map.h).
  *
  * A producer, the thread that pushes a slot, sets the slot's bits from the bottom level to the top,
- * even if some are set already. The owner takes words from the top down, so map_has() tests the top
- * level last: if its bit is set, all three were set at that moment. A producer that is stopped
- * half-way hides nobody's slot, because whoever pushes another slot in the same words sets all
- * three bits too. A bit that is set already need not be set again, because the owner has yet to
+ * even if some are set already. The owner takes words from the top down. So a producer that is
+ * stopped half-way hides nobody's slot, because whoever pushes another slot in the same words sets
+ * all three bits too. A bit that is set already need not be set again, because the owner has yet to
  * take its word, and takes the words below after that.
  *
  * The owner stores the pair (the deadline and state of a timer) for each slot that it takes, even
@@ -61,7 +60,7 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 	return fresh;
 }
 
-/* Tells whether a bit is set in `words`, which is one level of the map. */
+/* Tells whether the bit with this index is set in `words`, which is one level of the map. */
 static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 {
 	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
@@ -72,12 +71,19 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
-	/* The top level is tested last, because the owner clears it first. */
+	/*
+	 * Returns whether the owner has yet to take the slot. It clears the slot's bits from the
+	 * top level down. So if the top bit, which is tested last, is set, the others were still
+	 * set.
+	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/* Takes the lowest bit out of map->bits[level] and returns its index in that level. */
+/*
+ * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
+ * others that of a word one level below.
+ */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
 	uint32_t index;
@@ -88,7 +94,10 @@ static uint32_t map_pop(struct spill_map *map, unsigned level)
 	return index;
 }
 
-/* Goes on to the next word of level 0 that has a bit. Returns false at the end. */
+/*
+ * If map->bits[0] is 0, loads into it the next word of level 0 that is not 0. Returns false at the
+ * end of the map.
+ */
 static bool map_walk(struct spill_map *map)
 {
 	unsigned level = 0;
@@ -96,7 +105,10 @@ static bool map_walk(struct spill_map *map)
 	while (map->bits[0] == 0) {
 		atomic_u64 *word;
 
-		/* Go up to a level that has bits left, and then down again. */
+		/*
+		 * Go up to a level that has bits left, or to the next word of the top level. Then
+		 * go down: each bit stands for a word below.
+		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
 				return false;
@@ -133,8 +145,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * The top level is enough, because a push sets its bit there last, and then reads the
-	 * promise.
+	 * Looking at the map's top level is enough. A push sets its bit there last, and then reads
+	 * the owner's wake-up time. If this loop misses the bit, the push reads the new time, and
+	 * wakes the owner if need be.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

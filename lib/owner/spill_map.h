@@ -18,14 +18,20 @@
 _Static_assert(INBOX_WORD < 64 || TIMER_SLOTS_MAX / (INBOX_WORD * INBOX_WORD * INBOX_WORD) < 256,
                "the owner reads the whole top level in each pass");
 
-/* Producers read the first fields. The rest, on another cache line, is only for the owner. */
 struct spill_map {
-	/* Level 0 has a bit for each slot. A higher level has a bit for each word below it. */
+	/*
+	 * Level 0 has a bit for each slot. Each higher level has a bit for each word of the level
+	 * below.
+	 */
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
-	/* What is left of the word that the owner's walk has reached on each level. */
+	/*
+	 * The owner's position in the map: on each level the index of a word, and the bits of it
+	 * that are still to be handled. On another cache line than the fields above, which
+	 * producers read.
+	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
-	uint32_t word[INBOX_LEVELS]; /* the index of that word */
+	uint32_t word[INBOX_LEVELS];
 };
 
 /* Returns how many words are needed for a map with `capacity` slots, on all levels together. */
@@ -34,21 +40,36 @@ uint64_t map_words(uint32_t capacity);
 /* Sets up an empty map. `words` has map_words(capacity) elements, which must be zero. */
 void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
 
-/* Puts a slot into the map. Returns false if the slot was waiting there already. */
+/*
+ * Puts a slot into the map by setting its bit on each level, bottom first. Returns false if the
+ * bottom bit was set before this call: then the owner is going to take the slot.
+ */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
-/* Tells whether a slot waits in the map, so that nobody needs to push it. */
+/*
+ * Tells whether a slot is in the map: its bits are set on all levels. Then the owner is going to
+ * take it, and nobody needs to push it.
+ */
 bool map_has(const struct spill_map *map, uint32_t slot);
 
 /* ---- calls of the owner ---- */
 
-/* Begins a walk over the map, which takes each word at most once and therefore ends. */
+/*
+ * Begins a walk over the whole map, in which map_take() takes out the slots. The walk takes each
+ * word at most once, so it ends however fast other threads set bits.
+ */
 void map_begin(struct spill_map *map);
 
-/* Takes up to `max` slots and returns how many. Fewer than `max` mean the walk's end. */
+/*
+ * Takes up to `max` slots out of the map, and returns how many. If it returns fewer than `max`, the
+ * walk that map_begin() has begun is at its end.
+ */
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 
-/* Tells whether no slot waits in the map. A push that has just begun does not count. */
+/*
+ * Tells whether the map is empty. A slot counts only when its bits are set on all levels, so a push
+ * that has just begun does not count.
+ */
 bool map_empty(const struct spill_map *map);
 
 #endif

@@ -53,8 +53,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] pairs with notifier_wait_enter(): waiters also see the reason, an event or a
-	 * close.
+	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that loads the new number
+	 * also sees why waiters are woken, an event or the close of the queue.
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -63,10 +63,14 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * Seq_cst: this load comes after the publishing of the event (see the head of this file).
+	 * The load is seq_cst, because it must not run before the store that published the event:
+	 * see the head of this file.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            /* Relaxed: it only decides which of several threads writes to the eventfd. */
+	            /*
+	             * Relaxed: the exchange only decides which of several threads writes to the
+	             * eventfd.
+	             */
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
 	if (ring)
@@ -89,7 +93,10 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/* Relaxed is enough, because the write that was just counted in `rings` came after it. */
+	/*
+	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
+	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
+	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -98,14 +105,18 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
 	/*
-	 * [ticket] pairs with notifier_wake(): this thread sees what was stored before this ticket.
+	 * [ticket] pairs with the addition in notifier_wake(): this thread also sees everything
+	 * that was stored before the ticket got this value.
 	 */
 	return u32_load_acquire(notifier->ticket);
 }
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed is enough: an old count makes the owner call futex_wake() once in vain. */
+	/*
+	 * Relaxed is enough: if the owner still sees the old count, it makes one futex_wake() in
+	 * vain.
+	 */
 	uint32_t before = u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 
 	invariant(before > 0);

@@ -14,21 +14,28 @@
 struct notifier {
 	int fd; /* the queue's eventfd */
 	/*
-	 * The eventfd's buffers, zeroed in a forked child, where a half-done call then moves
-	 * nothing.
+	 * The buffers for reading and writing the eventfd. They are zeroed in a forked child, so
+	 * that a call in which a signal handler forks moves no byte of the shared eventfd there.
 	 */
 	const struct bell_words *bells;
-	/* The futex word of timerhub_wait(): always odd, but 0 in a forked child. A wake adds 2. */
+	/*
+	 * The futex word on which timerhub_wait() blocks. Each wake adds 2, so the word stays odd.
+	 * In a forked child it is 0, because the memory is zeroed there.
+	 */
 	atomic_u32 *ticket;
 	/*
-	 * 1: the eventfd was written to, or a consumer is about to read. 0: the owner must write.
+	 * 0: the owner must write to the eventfd when it publishes. 1: it need not, because the
+	 * eventfd was written to, or because a consumer is about to read the outbox.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
 	atomic_u32 waiters; /* how many threads are between wait_enter and wait_leave */
 };
 
-/* Sets up a notifier, whose futex word becomes odd, because 0 means a forked child. */
+/*
+ * Sets up a notifier. Keeps the number that earlier queues have left in the futex word, but makes
+ * it odd, because 0 means a forked child.
+ */
 void notifier_begin(struct notifier *notifier);
 
 /* Prefetches the line of memory that notifier_signal() and notifier_clear() will write. */
@@ -38,37 +45,44 @@ CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
 }
 
 /*
- * Wakes consumers for `count` published events. Returns true if it wrote the eventfd. For the
- * owner.
+ * Makes `count` published events known: wakes up to `count` waiting threads, and writes to the
+ * eventfd if needed. Returns true if it has written. Only the owner calls it.
  */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
-/* Tells whether consumers have found the queue empty since the last write. For the owner only. */
+/*
+ * Tells whether consumers have found the queue empty since the eventfd was last written to. Only
+ * the owner thread calls this, before it publishes new events.
+ */
 static inline bool notifier_is_idle(const struct notifier *notifier)
 {
 	return u32_load_relaxed(&notifier->signalled) == 0; /* relaxed: for a time that is shown */
 }
 
 /*
- * Writes to the eventfd for events that a consumer leaves, because edge-triggered polls need a new
- * write.
+ * Writes to the eventfd again, for a consumer that leaves events in the queue, because a program
+ * that polls edge-triggered learns of them only by a new write.
  */
 void notifier_signal_again(struct notifier *notifier);
 
 /*
- * Makes the eventfd unreadable. The caller must then read the outbox once more, for newer events.
+ * Makes the eventfd unreadable, because the outbox was found empty. The caller must then read the
+ * outbox once more, because an event published meanwhile may not have been signalled.
  */
 void notifier_clear(struct notifier *notifier);
 
-/* Counts a waiter. Returns the value for futex_wait(), or 0 in a forked child: don't wait. */
+/*
+ * Counts the calling thread as a waiter, and returns the value with which it may call futex_wait()
+ * after it has found the outbox empty. Returns 0 in a forked child, where nobody may wait.
+ */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 
 /* Ends a wait that notifier_wait_enter() has begun, whether the thread has blocked or not. */
 void notifier_wait_leave(struct notifier *notifier);
 
 /*
- * Makes up to `count` waiters read the outbox again; UINT32_MAX means all. Signal handlers may call
- * it.
+ * Makes up to `count` threads in timerhub_wait() read the outbox again, or all of them if `count`
+ * is UINT32_MAX. It may be called in a signal handler.
  */
 void notifier_wake(struct notifier *notifier, unsigned count);
 

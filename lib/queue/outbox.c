@@ -24,7 +24,10 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/* After so many cells, 32 KiB, an empty outbox begins its array again, to stay in the cache. */
+/*
+ * An outbox that is empty again goes back to the beginning of its array once it has used so many
+ * cells, 32 KiB, so that it stays in the cache.
+ */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
@@ -49,7 +52,10 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* Lets an empty outbox begin its array again, once it has used OUTBOX_RESTART cells. */
+/*
+ * Makes the next handle of an empty outbox go to the beginning of the array, so that the outbox
+ * stays in the cache. Does nothing until OUTBOX_RESTART cells were used.
+ */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -58,7 +64,8 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * Relaxed is enough: the owner has acquired this head, and the CAS fails if it has changed.
+	 * Relaxed is enough: the owner has loaded this head with acquire order, and the CAS fails
+	 * if the head has changed since.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -74,12 +81,15 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/* Load the head only now and then, because consumers write to its cache line. */
+	/*
+	 * Do not load the head if there is room anyway, because consumers write to its cache line.
+	 * But load it now and then, so that an empty outbox can restart at its first cell.
+	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
-	 * [outbox-room] pairs with outbox_take_before(): the cells before this head have been
-	 * copied.
+	 * [outbox-room] pairs with the CAS in outbox_take_before(): consumers have copied the cells
+	 * before this head, so the owner may fill them again.
 	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
 	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
@@ -94,7 +104,8 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 
 	invariant(place - outbox->head_seen <= outbox->mask);
 	/*
-	 * Relaxed is enough, because outbox_publish() stores the tail later, for consumers to see.
+	 * Relaxed is enough, because a consumer reads this cell only after it has seen the tail
+	 * that outbox_publish() stores later.
 	 */
 	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
 	return place;
@@ -102,22 +113,29 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
-	/* 32 bits of a position find its cell, because the number of cells divides 2^32. */
+	/*
+	 * The low 32 bits of a position are enough to find its cell, because the number of cells
+	 * divides 2^32.
+	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough, because a newer handle of the timer is published by a seq_cst store.
+	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
+	 * store. A consumer that sees the newer handle finds 0 in this cell.
 	 */
 	if (u64_load_relaxed(cell) == handle)
-		/* This does no harm if the handle was taken meanwhile. */
+		/*
+		 * If the handle was taken meanwhile, the 0 does no harm, because the owner fills
+		 * the cell before anybody takes from it again.
+		 */
 		u64_store_relaxed(cell, 0);
 }
 
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * Seq_cst, because notifier_signal() must not load `signalled` earlier (see the head of
-	 * notifier.c).
+	 * The store is seq_cst, because notifier_signal() must not load `signalled` before it: see
+	 * the head of notifier.c. Consumers may now read the cells before this tail.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put); /* [outbox] */
 }
@@ -127,17 +145,24 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
-	/* [outbox] pairs with outbox_take_before(), which may read the handles before this tail. */
+	/*
+	 * [outbox] pairs with outbox_take_before(): a consumer that loads this tail may read the
+	 * handles before it, and take them until the CAS in outbox_compact() moves `head`.
+	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
-	 * outbox_take_before(). Consumers now find no handle.
+	 * From here on consumers find no handle, and a thread that loads this head also sees
+	 * TAIL_COMPACTING. [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
+	 * outbox_take_before(), which has copied the cells.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Handles that are kept are written again, from the position `end` on. */
+	/*
+	 * The owner drops the handles without an event, and writes the others again, from the
+	 * position `end` on. There each cell is free, or was already read here.
+	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -154,6 +179,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
+		 * An event that was published just now may be missed here; outbox_count() finds it.
 		 * [outbox] pairs with outbox_publish(): this thread may read the cells before the
 		 * tail.
 		 */
@@ -199,14 +225,14 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * [outbox-compacting] pairs with the CAS in outbox_compact(): after it, the tail says
-	 * TAIL_COMPACTING.
+	 * [outbox-compacting] pairs with the CAS in outbox_compact(). A thread that loads the head
+	 * from that CAS here finds TAIL_COMPACTING when it loads the tail afterwards.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * Relaxed, because the head was acquired. During a compaction the tail is greater than any
-	 * head.
+	 * While the owner compacts the outbox, TAIL_COMPACTING makes the tail greater than any
+	 * head. Relaxed is enough, because the head was loaded with acquire order.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -25,47 +25,68 @@ struct outbox {
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	/*
-	 * The position after the last published handle. The highest bit, TAIL_COMPACTING, marks a
-	 * compaction.
+	 * The position after the last handle that consumers may take. Its highest bit,
+	 * TAIL_COMPACTING, is set while the owner removes stale handles.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
-	/* The position of the next handle to be stored. Only the owner uses it. */
+	/*
+	 * The position at which the owner stores the next handle, and what `head` was when the
+	 * owner last read it. Only the owner uses these two.
+	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put;
-	uint64_t head_seen; /* what `head` was when the owner last read it */
+	uint64_t head_seen;
 };
 
-/* Opens a zeroed outbox for at most `capacity` timers that have expired. Returns 0 or -ENOMEM. */
+/*
+ * Opens an outbox for a hub in which at most `capacity` timers can have expired at the same time.
+ * The struct must be zeroed before. Returns 0 or -ENOMEM.
+ */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 
 void outbox_close(struct outbox *outbox);
 
 /* ---- calls of the owner ---- */
 
-/* Tells whether one more handle fits. If not, the owner must call outbox_compact(). */
+/*
+ * Tells the owner whether one more handle fits. If not, the owner must call outbox_compact(), which
+ * removes the handles of cancelled and re-armed timers.
+ */
 bool outbox_has_room(struct outbox *outbox);
 
-/* Stores a handle, and returns its position. Consumers see it after the next outbox_publish(). */
+/*
+ * Stores a handle in the outbox and returns its position. Consumers can take it only after the next
+ * outbox_publish().
+ */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
-/* Prefetches what the next put and publish will write, which a consumer's CPU has used last. */
+/*
+ * Prefetches the lines of memory that the next outbox_put() and outbox_publish() will write,
+ * because a consumer on another CPU has used them last.
+ */
 CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 {
 	__builtin_prefetch(&outbox->cells[outbox->put & outbox->mask], 1);
 	__builtin_prefetch(&outbox->tail, 1);
 }
 
-/* Removes a timer's old handle, if it is still at the position with these low 32 bits. */
+/*
+ * Removes a timer's old handle, if it is still at the position whose low 32 bits are `place`, so
+ * that consumers do not find it beside the timer's next handle.
+ */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
 /* Lets consumers take all handles that the owner has stored so far. */
 void outbox_publish(struct outbox *outbox);
 
-/* Returns true if outbox_compact() must keep a handle, which then moves to `new_place`. */
+/*
+ * Decides whether outbox_compact() keeps a handle. If it returns true, the handle moves to the
+ * position `new_place`.
+ */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Removes the handles that `keep` refuses, and returns how many are left, for the next
- * outbox_publish().
+ * Removes the handles for which `keep` returns false, and returns how many are left. Until the next
+ * outbox_publish() consumers find the outbox empty, but outbox_exhausted() is false.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
@@ -75,16 +96,22 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
- * Takes up to `max` handles before the position `end`. Stores in *ret_tail where the published
- * handles ended.
+ * Takes up to `max` handles from before the position `end`, the oldest first, and returns how many.
+ * If there are any, *ret_tail is where the published handles ended.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);
 
-/* Returns how many handles are in the outbox. The number may be too high, but never too low. */
+/*
+ * Returns how many handles are in the outbox. While others take handles, the number may be too
+ * high, but it is 0 only if the outbox is empty.
+ */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Tells whether the outbox is empty. It is not while the owner compacts it. */
+/*
+ * Tells whether the outbox is empty and will stay so. It returns false while the owner compacts the
+ * outbox, because handles will then be put back.
+ */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

@@ -17,7 +17,10 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 	publisher->unpublished_end = &publisher->unpublished;
 }
 
-/* Counts how late a queue's events are, before they wake consumers, whose time must not count. */
+/*
+ * Counts the lateness of a queue's events that are about to be published. Call it before consumers
+ * are woken, because their run time must not count as lateness.
+ */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
 	uint64_t now_ns = clock_now_ns(publisher->clock);
@@ -28,7 +31,10 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 		u64_count(&publisher->counts->lateness[bucket], 1);
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
-	/* Store the time at which an empty queue gets events, before anybody can take one. */
+	/*
+	 * Note when an empty queue gets events. Store the time before they are published, because a
+	 * thread that gets one may ask for the statistics at once.
+	 */
 	if (notifier_is_idle(&queue->notifier))
 		u64_store_relaxed(&queue->counts->filled_ns, now_ns); /* relaxed: only shown */
 	publisher->told += queue->unpublished;

@@ -14,8 +14,8 @@
 #include "queue/queue.h"
 
 /*
- * So many slots after the first unpublished event, the owner publishes all events, so that none
- * waits long.
+ * How many slots the owner may handle after the first unpublished event before it publishes the
+ * events of all queues, so that none waits long.
  */
 #ifndef PUBLISHER_UNTOLD_MAX
 #define PUBLISHER_UNTOLD_MAX 1024
@@ -25,7 +25,8 @@ struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
 	/*
-	 * The queues that have unpublished events, in the order of their first, and the list's end.
+	 * A list of the queues that have unpublished events, in the order in which each got its
+	 * first, and the end of that list.
 	 */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* how many slots were taken since the first unpublished event */
@@ -41,18 +42,24 @@ static inline bool publisher_has_untold(const struct publisher *publisher)
 	return publisher->unpublished != NULL;
 }
 
-/* Notes that an event was put into the queue's outbox, and publishes all events if many wait. */
+/*
+ * Notes that the owner has put an event with this deadline into a queue's outbox. If the queue has
+ * many unpublished events now, those of all queues are published.
+ */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* Publishes `count` events of a queue and signals its consumers, but does not count lateness. */
+/*
+ * Publishes the next `count` events of a queue and signals its consumers. It does not count how
+ * late they are.
+ */
 void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
 /* Publishes all events that consumers cannot see yet, and signals the consumers of their queues. */
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Counts a slot that the owner has handled. After PUBLISHER_UNTOLD_MAX of them, publishes all
- * events.
+ * Counts a timer that the owner has handled. After PUBLISHER_UNTOLD_MAX of them since the first
+ * unpublished event, publishes all events, so that none waits long.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -19,27 +19,38 @@
 struct timerhub;
 
 /*
- * Replaces a closed queue in the hub's table while the owner's present pass may still use the
- * queue.
+ * Takes the place of a closed queue in the hub's table until the owner's present round of work has
+ * ended, because the owner may still use the queue until then.
  */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	/* These fields do not change once the queue, or its loop, has been opened. */
+	/*
+	 * The next fields do not change after the queue, or the loop to which it belongs, has been
+	 * opened.
+	 */
 	struct timerhub *hub;
 	struct board_queue *counts; /* its counters on the hub's board, which outlive the queue */
 	uint32_t index;             /* in the hub's table, and in the records of its timers */
-	/* How long a slow callback runs at least. UINT64_MAX: none is slow. 0: do not measure. */
+	/*
+	 * How long a callback must run to be slow. UINT64_MAX: none is ever slow. 0: do not
+	 * measure, because nobody can observe the hub or the loop.
+	 */
 	uint64_t slow_ns;
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
-	/* The cell of the thread that dispatched last (board/thread_cell.h). Never NULL. */
+	/*
+	 * The cell in which the thread that dispatched last says what it is doing
+	 * (board/thread_cell.h), kept so that this thread need not search for its cell. Never NULL.
+	 */
 	atomic_ptr cell;
 	struct outbox outbox;
 	struct notifier notifier;
 
 	/*
-	 * Only the owner uses these fields. This one links the queues that have unpublished events.
+	 * Only the hub's owner thread uses the next fields. They link the queues that have
+	 * unpublished events, and hold the number and the deadlines of this queue's unpublished
+	 * events.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* how many events are unpublished; 0: not in the list */
@@ -50,13 +61,22 @@ struct timerhub_queue {
 	atomic_u32 closing;                           /* 1: waits must return at once */
 };
 
-/* The callback of the timer that wakes a loop. Stores UINT64_MAX, "not set", at event->ptr. */
+/*
+ * The callback of the timer by which a hub wakes a loop: stores UINT64_MAX, for "not set", in the
+ * uint64_t at event->ptr. timerhub_each() leaves out timers with this callback.
+ */
 void queue_alarm(const struct timerhub_event *event);
 
-/* Makes dispatching threads show in `cell` what they do. Call it before a loop's first dispatch. */
+/*
+ * Makes threads that dispatch the queue of an observable loop show in `cell` what they are doing,
+ * and count slow callbacks on `loop_board`. Call it before the first dispatch.
+ */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 
-/* Tells whether the outbox has handles. Their timers may have been cancelled or re-armed since. */
+/*
+ * Tells whether the outbox has handles of expired timers. There may be no event to take even then,
+ * because these timers may have been cancelled or re-armed since they expired.
+ */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {
 	return outbox_count(&queue->outbox) > 0;

@@ -41,8 +41,8 @@ void callbacks_close(struct callbacks *callbacks)
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * CPUs begin at different indexes, so as not to compete. Low ones keep the search below
-	 * `end` short.
+	 * Each CPU begins at its own index, so that CPUs do not compete for a cell. The index is
+	 * low, because a canceller searches all cells below `end`.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
@@ -64,21 +64,27 @@ void callback_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* [callback-end] pairs with callback_wait(): the thread's previous callback has ended. */
+	/*
+	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
+	 * canceller that loads this value may free what that callback has used.
+	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
 
 void callback_begin(struct callback *callback, uint64_t handle)
 {
-	/* [callback-end] pairs with callback_wait(): the thread's previous callback has ended. */
+	/*
+	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
+	 * canceller that loads this value may free what that callback has used.
+	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
 
 void callback_wake(struct callback *callback)
 {
 	/*
-	 * [callback-ended] pairs with callback_wait(): a canceller that sees this finds `now`
-	 * without the handle.
+	 * [callback-ended] pairs with callback_wait(): a canceller that sees the new count also
+	 * sees that the handle is not in the member `now` any more.
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
@@ -87,14 +93,18 @@ void callback_wake(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * Tells whether `now` names this handle. Handles that differ only in the top two bits never meet.
+ * Tells whether `now` is about the timer with this handle. The handle's top two bits are lost in
+ * `now`, but timers that differ only in these never have events at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
-/* Tells whether the cell belongs to the calling thread. */
+/*
+ * Tells whether this is the calling thread's cell. A cell left by an ended thread with the same
+ * number counts too, which does no harm, because no callback runs there.
+ */
 static bool callback_is_ours(const struct callback *callback)
 {
 	/* Relaxed is enough: only this thread stores its own number, and it sees its own stores. */
@@ -103,12 +113,17 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	/* Relaxed is enough: this thread has raised `end` above the index of its own cell. */
+	/*
+	 * Relaxed is enough: this thread itself has raised `end` above the index of its own cell.
+	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* Relaxed is enough: only this thread's own stores can make the result true. */
+		/*
+		 * Relaxed is enough: only a value that the calling thread has stored itself can
+		 * make the result true.
+		 */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&
@@ -119,20 +134,20 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 }
 
 /*
- * Waits until the cell's thread has delivered the event. With `running`, waits for the end of its
- * callback too.
+ * Waits until the thread that owns this cell no longer tries to deliver the timer's event. If
+ * `running` is true, it also waits until the timer's callback has ended on that thread.
  */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
 		/*
-		 * [callback-ended] pairs with callback_wake(): `now` below does not show callbacks
-		 * that are counted here.
+		 * [callback-ended] pairs with callback_wake(): if this count includes a callback's
+		 * end, the load of callback->now below does not find that callback any more.
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): if the callback has ended, its writes
-		 * are visible here.
+		 * [callback-end] pairs with callback_end(): if `now` no longer holds the timer's
+		 * handle, the caller sees all that the callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -154,13 +169,16 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: the caller has seen the delivery, before which the thread raised
-	 * `end`.
+	 * Relaxed is enough: a thread raises `end` above the index of its own cell before it
+	 * delivers an event, and the caller has seen the delivery.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++)
-		/* Leave out the caller's own callback, which can't end before this call returns. */
+		/*
+		 * The calling thread's own callback is left out, because it can't end before this
+		 * call returns.
+		 */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

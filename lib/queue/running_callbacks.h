@@ -20,9 +20,16 @@
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* In this cell a dispatching thread says which timer's callback it runs. */
+/*
+ * A cell in which one thread says which timer's callback it runs. A thread has it while it
+ * dispatches events.
+ */
 struct callback {
-	/* The handle of the timer that is being delivered or called, and two flags. 0: none. */
+	/*
+	 * Contains the handle of the timer whose event the cell's thread delivers or whose callback
+	 * it runs (handle << 2, and two flags), or 0. A canceller that waits for the thread sets
+	 * the flag NOW_WAITED.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
 	atomic_u32 ended;  /* futex: how many callbacks that a canceller waited for have ended */
@@ -37,30 +44,40 @@ struct callbacks {
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
-/* Takes the cell at this index for the calling thread. Returns false if it is taken. */
+/*
+ * Takes the cell at this index, a record in which the calling thread will say which timer's
+ * callback it runs. Returns false if another thread has the cell.
+ */
 static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 {
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
-	/* [callback-cell] pairs with callback_free(). The relaxed load only avoids a vain CAS. */
+	/*
+	 * The relaxed load avoids a CAS that would fail. After the CAS, nobody else writes to the
+	 * cell: [callback-cell] pairs with callback_free().
+	 */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * Cancellers search the cells below `end`, so raise it before the first event is delivered.
+	 * timerhub_cancel_sync() searches the cells below `end`. Raise `end` before the first event
+	 * is delivered, so that a canceller that has seen the delivery finds this cell.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
 }
 
 /*
- * Does the rest of callbacks_enter() if the first cell is taken: tries all others, until one is
- * free.
+ * Does the rest of callbacks_enter() if the first cell that it tries is taken: searches all cells,
+ * and waits until one is free.
  */
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
-/* Takes a free cell for a thread that dispatches, near `cpu`. Waits while all are taken. */
+/*
+ * Takes a free cell, in which the calling thread says whose callback it runs while it dispatches.
+ * `cpu` says where to search first. Waits while all cells are taken.
+ */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
 	uint32_t index = cpu % CALLBACKS_MAX;
@@ -69,21 +86,33 @@ static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsi
 	                                        : callbacks_enter_elsewhere(callbacks, cpu);
 }
 
-/* Records that the thread tries to deliver this timer's event. Cancellers wait for the outcome. */
+/*
+ * Records that the calling thread tries to deliver this timer's event. A thread in
+ * timerhub_cancel_sync() that finds this waits for the outcome.
+ */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* Records that the thread has delivered this timer's event, and will call the callback. */
+/*
+ * Records that the calling thread has delivered the event of this timer, and is about to call the
+ * timer's callback.
+ */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Wakes the cancellers that wait for this thread's callback, which has just returned. */
+/*
+ * Wakes the threads that wait in timerhub_cancel_sync() for the calling thread's callback, which
+ * has just returned.
+ */
 void callback_wake(struct callback *callback) __attribute__((cold));
 
-/* Records that this thread's callback has returned, and wakes the cancellers that wait. */
+/*
+ * Records that the calling thread's callback has returned, and wakes the threads in
+ * timerhub_cancel_sync() that wait for this.
+ */
 static inline void callback_end(struct callback *callback)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(), which then sees all that the callback has
-	 * written.
+	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 sees all that the
+	 * callback has written.
 	 */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) != 0)
 		callback_wake(callback);
@@ -93,7 +122,8 @@ static inline void callback_end(struct callback *callback)
 static inline void callback_free(struct callback *callback)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(), after which the callback's data may be freed.
+	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 may free what the
+	 * thread's last callback has used.
 	 */
 	u64_store_release(&callback->now, 0);
 	/*
@@ -103,13 +133,22 @@ static inline void callback_free(struct callback *callback)
 	u64_store_release(&callback->thread, 0);
 }
 
-/* Does the work of callbacks_leave() if an exception has left the last callback. */
+/*
+ * Does the work of callbacks_leave() if an exception has left the last callback: records that the
+ * callback has ended, and gives up the thread's cell.
+ */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
-/* Gives up the calling thread's cell after a dispatch, even if an exception has left a callback. */
+/*
+ * Gives up the calling thread's cell (struct callback) after a dispatch. If an exception has left
+ * the last callback, records its end first, because cancellers may wait for it.
+ */
 static inline void callbacks_leave(struct callback *callback)
 {
-	/* Relaxed: only this thread sets NOW_RUNNING. After an exception, it is still set. */
+	/*
+	 * Relaxed is enough, because only this thread sets NOW_RUNNING. If it is still set,
+	 * callback_end() was not called, because an exception has left the callback.
+	 */
 	if ((u64_load_relaxed(&callback->now) & NOW_RUNNING) != 0)
 		callback_leave(callback);
 	else
@@ -120,8 +159,8 @@ static inline void callbacks_leave(struct callback *callback)
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Waits until no thread delivers the event of this cancelled timer. With `running`, waits for its
- * callback too.
+ * Waits until no other thread is about to deliver an event of this cancelled timer and, if
+ * `running` is true, until none is inside its callback.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

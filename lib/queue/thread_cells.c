@@ -27,36 +27,49 @@ bool thread_lives(uint32_t tid)
 }
 
 /*
- * Returns the cell to visit after `after` others, beginning at the thread's number in the clock id.
+ * Returns the index of the cell that a search visits after `after` others. A search begins at the
+ * thread's number, which the clock id holds above its lowest 3 bits.
  */
 static inline unsigned cell_index(uint32_t clock, unsigned after)
 {
 	return ((clock >> 3) + after) % BOARD_CELLS_MAX;
 }
 
-/* Takes a cell from the thread `before` (0: none). Returns false if another thread was faster. */
+/*
+ * Takes a cell for the calling thread, which will say in it what it is doing. `before` is the clock
+ * id of the cell's last thread, or 0. Returns false if another thread was faster.
+ */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
 	/*
-	 * [cell-taken] pairs with the store of `clock` below. CELL_CLAIMED makes readers pass over
-	 * the cell.
+	 * [cell-taken] pairs with the store of `clock` below: this thread sees what the cell's last
+	 * thread stored. CELL_CLAIMED makes readers pass over the cell.
 	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
 	cell_reset(cell);
 	u64_store_release(&cell->queue, 0);
 	u64_store_release(&cell->since_ns, now_ns);
-	/* [cell-taken] pairs with the CAS above: the next thread sees what this one has stored. */
+	/*
+	 * [cell-taken] pairs with the CAS above: the thread that takes this cell next sees what
+	 * this one has stored in it.
+	 */
 	u32_store_release(&cell->clock, clock);
 	return true;
 }
 
-/* Takes the cell of an ended thread. Returns NULL if a search found none in the last second. */
+/*
+ * Gives the calling thread the cell (a record of what a thread does) of an ended thread. Returns
+ * NULL if there is none, or if a search has failed in the last second.
+ */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
-	/* Relaxed is enough: an old time only makes this thread repeat a vain search. */
+	/*
+	 * Relaxed is enough: a time that is out of date only makes this thread repeat another
+	 * thread's vain search.
+	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
@@ -81,7 +94,10 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 		uint32_t holder;
 
 		cell = &board->cells[cell_index(clock, i)];
-		/* Relaxed is enough, because only this thread stores its own id. */
+		/*
+		 * Relaxed is enough: no other thread stores this thread's clock id, and the CAS in
+		 * cell_take() checks that a cell with 0 is still free.
+		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)
 			return cell;

@@ -9,17 +9,26 @@
 
 #include "queue/queue.h"
 
-/* Returns the calling thread's cell, or NULL if others have all. *ret_taken: the cell is new. */
+/*
+ * Returns the cell in which the calling thread says what it is doing, or NULL if all 256 belong to
+ * other living threads. If the cell is new, *ret_taken is set to true.
+ */
 struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
                                      bool *ret_taken);
 
-/* Stores when events were last taken. Relaxed is enough, because the time is only shown. */
+/*
+ * Stores when events were last taken from the queue. Relaxed is enough: the time is only shown, and
+ * if two consumers store it at once, either may win.
+ */
 static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
 {
 	u64_store_relaxed(&queue->counts->taken_ns, now_ns);
 }
 
-/* Remembers the thread's cell for its next dispatch. Relaxed is enough for a hint. */
+/*
+ * Remembers the cell in which the calling thread says what it is doing, so that its next dispatch
+ * finds it. Relaxed is enough, because a thread that finds another's cell searches for its own.
+ */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
 	ptr_store_relaxed(&queue->cell, cell);

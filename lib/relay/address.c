@@ -40,7 +40,10 @@ static int hex_digit(char digit)
 	return value > 15 ? value - 6 : value;
 }
 
-/* Copies a part of an address as a string. If `escaped`, decodes each %XX. */
+/*
+ * Copies a part of an address as a string. If `escaped` is true, each %XX becomes the byte whose
+ * number is XX in hexadecimal.
+ */
 static int copy(char *to, const struct part *part, bool escaped)
 {
 	size_t used = 0;
@@ -84,7 +87,10 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/* Cuts the text before the first (or last) `mark` off `part`. Returns false without a mark. */
+/*
+ * Splits `part` at the first character `mark` in it, or at the last one if `last` is true. The mark
+ * itself is in neither half. Returns false if there is no mark.
+ */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;
@@ -255,7 +261,6 @@ void address_redirect(struct address *address, const char *text, const struct ad
 	if (!split(&word, &part, ' ', false) || !split(&word, &part, ' ', false) ||
 	    !split(&host, &part, ':', true) || part.len == 0 || part.len >= ADDRESS_PORT_BYTES)
 		return;
-	/* A redirect without a host leads to the node that has sent it. */
 	if (host.len == 0)
 		host = (struct part){ .at = from->host, .len = strlen(from->host) };
 	if (copy(address->next_host, &host, false) < 0)
@@ -350,7 +355,9 @@ static int read_tls_option(struct address_tls *tls, struct part part)
 	return 0;
 }
 
-/* Reads the TLS options behind the question mark, and removes them from `part`. */
+/*
+ * Reads the TLS options of an address, which follow a question mark, and removes them from `part`.
+ */
 static int read_tls(struct address_tls *tls, struct part *part)
 {
 	struct part rest = *part, head, one;

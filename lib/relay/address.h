@@ -14,12 +14,6 @@
  *
  * Commas separate the addresses of several servers. In user, password and paths of certificates, a
  * percent sign and two hexadecimal digits stand for a byte.
- *
- * Lists: a function that reads from a list moves *text behind what it has read, and sets *text to
- * NULL behind the last element. It returns 0 or -EINVAL.
- *
- * ASKING: while a cluster moves a slot to another node, that node refuses each command for the slot
- * that has no ASKING before it.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
@@ -48,10 +42,13 @@ struct address {
 	char port[ADDRESS_PORT_BYTES];
 	char path[ADDRESS_UNIX_BYTES]; /* path of a unix socket */
 	/*
-	 * The Sentinels to ask for the master, as "host:port+host:port"; empty if there are none.
+	 * The Sentinels that can be asked for the master's host and port; empty if the address
+	 * names none.
 	 */
 	char sentinels[ADDRESS_TEXT_BYTES];
-	/* How often address_rotate_sentinels() was called. */
+	/*
+	 * How often address_rotate_sentinels() has moved the first Sentinel to the end of the list.
+	 */
 	unsigned rotations;
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
@@ -60,61 +57,94 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * Cluster nodes of the user's address, as "host:port+host:port"; empty if it names no
-	 * cluster.
+	 * Nodes of the cluster from the user's address, as "host:port+host:port". Any of them can
+	 * name the master of the queue's keys. Empty for a single server or node.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
-	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named; form of `nodes` */
+	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
 	uint16_t slot;                     /* the slot of the queue's keys */
-	/* The node that the last MOVED or ASK error named; next_port is empty without one. */
+	/*
+	 * The cluster node that the last MOVED or ASK error named, which the next connect tries
+	 * first. next_port is empty if there was no such error.
+	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
-	/* True if the next node, or this one, needs an ASKING before each command. */
+	/*
+	 * True if the queue's keys are still being moved to the next node (next_asking) or to this
+	 * one (asking). Such a node refuses commands without an ASKING before them.
+	 */
 	bool next_asking, asking;
 	/*
-	 * The number of the Sentinel configuration that named host and port. The highest is the
-	 * newest.
+	 * The number of the Sentinel configuration that named host and port. If two Sentinels
+	 * disagree, the higher number is newer.
 	 */
 	uint64_t epoch;
-	/* How many connects have failed. Each attempt begins with the host's next IP address. */
+	/*
+	 * How many attempts to connect have failed. If the host's name resolves to several
+	 * addresses, each attempt begins with the next one.
+	 */
 	unsigned tries;
 	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
 	uint32_t index;   /* index of the address in that file's list */
 };
 
-/* Reads the first address of a list with commas; redis://127.0.0.1 if *text is NULL. */
+/*
+ * Reads the first address of a list with commas, or redis://127.0.0.1 if *text is NULL. Moves *text
+ * to the next address, or sets it to NULL. Returns 0 or -EINVAL.
+ */
 int address_read(struct address *ret_address, const char **text);
 
-/* Writes an address as a user would write it, but without user and password. */
+/*
+ * Writes an address as a user would write it, with the port, but without user and password, so that
+ * it can be shown.
+ */
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
-/* Reads the first host and port of a list like "host:port+host:port". */
+/*
+ * Reads the host and port of the first Sentinel in a list like "host:port+host:port". Moves *text
+ * to the next one, or sets it to NULL. Returns 0 or -EINVAL.
+ */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
-/* Stores the first Sentinel's host and port, with the TLS options of `address`. */
+/*
+ * Stores the host and port of the first Sentinel of `address` in *ret_sentinel, with the TLS
+ * options of `address`.
+ */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
-/* Reads the first node of a list. Its login and TLS options come from `address`. */
+/*
+ * Reads the first node of a list like "host:port+host:port", and gives it the login and TLS options
+ * of `address`. Moves *text to the next one, or sets it to NULL.
+ */
 int address_read_node(struct address *ret_node, const char **text, const struct address *address);
 
-/* Stores the node that an error MOVED or ASK names. `from` has sent the error. */
+/*
+ * If `text` is an error MOVED or ASK, stores its host and port in `address`. If the error names no
+ * host, stores the host of `from`, the server that has sent the error.
+ */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
 /*
- * Stores in `server` the node that address_redirect() has found. Returns false if it has found
- * none.
+ * Copies to `server` the host and port that address_redirect() has stored in `address`, and clears
+ * them in `address`. Returns false if none are stored.
  */
 bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 
-/* Moves the first Sentinel to the end of the list, so that another is asked next. */
+/*
+ * Moves the first Sentinel (a monitor that knows the master) to the end of the list, so that the
+ * next one is asked.
+ */
 void address_rotate_sentinels(struct address *address);
 
 /* Copies user and password from one address to another. */
 void address_set_login(struct address *address, const struct address *from);
 
-/* Sets the host and port that a Sentinel or cluster has named, or returns -EINVAL. */
+/*
+ * Sets host and port to those that a Sentinel or a cluster has named. Returns -EINVAL if they are
+ * not valid.
+ */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

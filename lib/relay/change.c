@@ -43,7 +43,10 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 	return 0;
 }
 
-/* Makes a unique task id from the relay's random seed and a counter. */
+/*
+ * Makes an id for a task from the relay's random seed and a counter, so that no other process makes
+ * the same one.
+ */
 static void make_id(const struct timerhub_relay *relay, uint64_t number,
                     char id[TIMERHUB_RELAY_ID_BYTES])
 {
@@ -160,7 +163,10 @@ bool change_ends_delivery(const struct request *request, int result)
 	       (result == 0 || result == -ENOENT || result == -ESTALE);
 }
 
-/* Frees a taken task and its data. Returns false if no caller holds such a task. */
+/*
+ * Frees the taken task that `delivery` and `id` identify, with its data. Returns false if no caller
+ * holds such a task.
+ */
 static bool let_go(struct timerhub_relay *relay, const char *delivery, const char *id)
 {
 	bool known;
@@ -314,7 +320,10 @@ static void queue_changes(struct timerhub_relay *relay, struct timerhub_relay_ch
 	lock_give(&relay->shared.lock);
 }
 
-/* Waits for the replies, and counts the changes that were sent and that have succeeded. */
+/*
+ * Waits for the replies to queued changes. Adds to *sent how many of them were sent, and to *good
+ * how many have succeeded.
+ */
 static void await_changes(struct timerhub_relay *relay, struct timerhub_relay_change *changes,
                           struct queued *queued, unsigned count, unsigned *sent, unsigned *good)
 {

@@ -16,10 +16,13 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
-/* Relays count as dead if a promised poll is this late. A working relay is within 100 ms. */
+/*
+ * How late the promised poll of the queue may be before the relays count as dead. A working relay
+ * is late by 100 ms (the grace) at most.
+ */
 #define OVERDUE_NS UINT64_C(5000000000)
 
-/* Returns the number behind `name` in a reply to INFO, or 0 if it is missing. */
+/* Returns the number that follows `name` in a reply to INFO, or 0 if the name is not in it. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const char *found = strstr(text, name);
@@ -37,7 +40,10 @@ static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 		bytes_text(wire_output(wire), c);
 }
 
-/* Asks for one setting of the server. *ret_reply is NULL if the user may not ask. */
+/*
+ * Asks for one setting of the server (CONFIG GET). The caller frees the reply, which is NULL if the
+ * user has no right to ask.
+ */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
 	int result;
@@ -96,7 +102,10 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	return 0;
 }
 
-/* Returns how late the relays are for their promised poll of the queue, or 0. */
+/*
+ * Returns by how much the relays have missed the time `look_by_us` at which they had promised to
+ * poll the queue, or 0 if they have not.
+ */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
@@ -132,14 +141,20 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 		else if (reply_is(reply, i, "look_by"))
 			look_by_us = value;
 	}
-	/* Relays that are so late for a promised poll are dead, though still registered. */
+	/*
+	 * Relays, the processes that serve the queue, have promised to poll Redis by `look_by_us`.
+	 * If they are this late, they are dead, although they are still registered.
+	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
 	reply_free(reply);
 	return 0;
 }
 
-/* Stores whether nobody has subscribed to wake-up messages; false if the user may not ask. */
+/*
+ * Finds out whether any process has subscribed to the queue's channel for wake-up messages. If none
+ * has, tasks are late. If the Redis user may not ask, assumes that one has.
+ */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
 	char name[KEYS_NAME_BYTES];
@@ -256,7 +271,10 @@ static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_r
 	return result;
 }
 
-/* Checks one server. If connecting fails, the report has the fault AWAY. */
+/*
+ * Checks one server. If it cannot be connected to, the report has the fault AWAY, and the error is
+ * returned.
+ */
 static int check_server(struct address *address, const struct keys *keys,
                         struct timerhub_relay_report *ret_report)
 {
@@ -289,7 +307,10 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Merges a server's report into the queue's, which is as durable as its weakest server. */
+/*
+ * Merges the report of one server into that of the queue. `keeps` and the numbers of replicas get
+ * the lowest value, because a queue is as durable as its weakest server.
+ */
 static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);

@@ -5,7 +5,10 @@
 
 #include <timerhub_relay.h>
 
-/* Returns the text of fault number `index` among those in `faults`, or NULL. */
+/*
+ * Returns the text of the fault that is number `index` among those set in `faults`, or NULL if
+ * there are not so many.
+ */
 const char *check_fault_text(uint64_t faults, unsigned index);
 
 #endif

@@ -21,7 +21,10 @@ void cluster_map_ask(struct wire *wire)
 	bytes_text(wire_output(wire), "SLOTS");
 }
 
-/* Returns a node's host, or that of the asked node if the reply has no name. */
+/*
+ * Returns the host of a node. If the reply has none, or a "?" because the node's name is not known,
+ * that is the host of the node that was asked.
+ */
 static const char *host_of(const struct reply *node, const struct address *asked)
 {
 	const char *host = reply_text(reply_at(node, NODE_HOST));
@@ -58,7 +61,10 @@ static bool is_listed(const char *nodes, const char *name)
 	return false;
 }
 
-/* Adds a node to the list, if its address is complete and short enough. */
+/*
+ * Adds a node to the list if it has a port for this kind of connection, because a node without a
+ * port could not be read back from the list.
+ */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])
 {

@@ -25,7 +25,7 @@ void bytes_consume(struct bytes *bytes, size_t count)
 		return;
 	bytes->data += count;
 	bytes->len -= count;
-	/* Move the rest only if it is no longer than what was consumed, which bounds the cost. */
+	/* Moving no more bytes than were consumed before costs little for each of those. */
 	if (bytes->len <= (size_t)(bytes->data - bytes->room)) {
 		memmove(bytes->room, bytes->data, bytes->len);
 		bytes->data = bytes->room;

@@ -26,7 +26,10 @@ void bytes_consume(struct bytes *bytes, size_t count);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
-/* Begins a command, to which the caller then adds exactly `words` words. */
+/*
+ * Begins a command of `words` words. The caller then adds exactly that many by bytes_word(),
+ * bytes_text() or bytes_number().
+ */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);
 void bytes_text(struct bytes *bytes, const char *text);

@@ -32,7 +32,10 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-/* Finds a taken delivery. Returns the address of the pointer to it, or of a NULL. */
+/*
+ * Finds a delivery that a caller has taken. Returns the address of the pointer to it, or of the
+ * NULL at the end of its hash bucket.
+ */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = bucket_of(all, entry);
@@ -55,7 +58,10 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 
 /* ---- from Redis ---- */
 
-/* Returns whether an entry has exactly the fields that timerhub.lua writes. */
+/*
+ * Returns whether timerhub.lua has written the entry, which then has the fields `id`, `due`, `n`
+ * and `data`, and for a periodic task `every`.
+ */
 static bool is_ours(const struct reply *entry)
 {
 	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
@@ -68,7 +74,10 @@ static bool is_ours(const struct reply *entry)
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
-/* Returns the earliest local time at which the lease of a stream entry can have begun. */
+/*
+ * Returns the earliest local time at which the lease of a stream entry can have begun: when Redis
+ * added the entry, but not before the read was sent.
+ */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
 	/* An entry's id begins with the time in ms at which Redis added the entry. */
@@ -82,7 +91,10 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 	                                                                  : arrival->sent_ns;
 }
 
-/* Reads the field `every`, and counts the periods that have passed by Redis's clock. */
+/*
+ * Reads a periodic task's field `every`, and adds to one->periods how many periods have passed on
+ * Redis's clock.
+ */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {
 	uint64_t now_us = arrival->anchor_us + (arrival->now_ns - arrival->anchor_ns) / NS_PER_US;
@@ -90,7 +102,10 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 	char *end;
 
 	one->interval_us = strtoull(every, &end, 10);
-	/* After a retry, `every` ends with an @ and the time at which the period began. */
+	/*
+	 * A retry has changed due_us, so `every` also has the time at which the period began,
+	 * behind an @.
+	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
 	if (one->interval_us > 0 && now_us > base_us)
@@ -143,7 +158,6 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
 		                                reply_text(reply_at(reply_at(entry, 1), 1))))
 			continue;
 		result = add_delivery(all, entry, shard, arrival);
-		/* The rest of the tasks comes again when their leases end. */
 		if (result < 0)
 			return result;
 		count++;
@@ -192,7 +206,9 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 	*at = one;
 }
 
-/* Returns the address of the pointer to a server's last delivery, or NULL. */
+/*
+ * Finds the last delivery of a server in a list. Returns the address of the pointer to it, or NULL.
+ */
 static struct delivery **last_of(struct delivery **list, uint32_t shard)
 {
 	struct delivery **found = NULL;
@@ -207,7 +223,10 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 {
 	struct delivery **at;
 
-	/* Go from last to first, because each is put at the head of the list. */
+	/*
+	 * Begin with the last delivery that was set aside: each goes to the head of the list of
+	 * callers, so the first comes to stand in front.
+	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;
 

@@ -17,21 +17,25 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	/* The next delivery in the list of untaken ones, or in the hash bucket of taken ones. */
+	/*
+	 * The next delivery: in the list of those that no caller has taken, or in a hash bucket of
+	 * those that callers hold.
+	 */
 	struct delivery *next;
 	uint64_t ask_ns;   /* from this time on the lease may be over, so the taker asks Redis */
 	uint64_t aside_ns; /* if the delivery is set aside: when it may be offered again */
 	uint32_t shard;    /* index of the server that sent the delivery */
 	/*
-	 * True while the taker asks Redis about the lease, so deliveries_drop() must not free it.
+	 * True while the taker asks Redis, without the relay's lock, whether this delivery's lease
+	 * still holds. deliveries_drop() must not free the delivery then.
 	 */
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
 	uint64_t interval_us; /* interval of a periodic task, or 0 */
 	/*
-	 * The periods that this delivery stands for: 1, plus those that passed while nobody took
-	 * it.
+	 * How many periods of a periodic task this delivery stands for: 1, plus those that passed
+	 * while nobody took it.
 	 */
 	uint64_t periods;
 	size_t data_len;
@@ -45,48 +49,64 @@ struct deliveries {
 	struct delivery *last;
 	uint32_t prefetched;
 	/*
-	 * Deliveries whose lease Redis did not confirm. They are offered again when Redis answers.
+	 * Deliveries that could not be handed out, because Redis did not say whether their lease
+	 * still holds. They are offered again when Redis can be asked.
 	 */
 	struct delivery *aside;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
-/* Times of a reply with deliveries. The anchor converts Redis's times to local ones. */
+/*
+ * Local times that belong to a reply with deliveries. The anchor is a moment whose time is known on
+ * the local clock and on Redis's. It converts the times in the reply.
+ */
 struct arrival {
 	uint64_t sent_ns;   /* when the reply was asked for */
 	uint64_t now_ns;    /* when the reply was read */
 	uint64_t anchor_ns; /* the anchor on the local clock */
 	uint64_t anchor_us; /* the anchor on Redis's clock */
-	/* If a taken delivery is older than this, Redis is asked whether its lease still holds. */
+	/*
+	 * If a delivery is older than this when it is taken, Redis is asked first whether its lease
+	 * still holds.
+	 */
 	uint64_t trust_ns;
 };
 
 /*
- * Adds the new deliveries of a reply. Leaves out what other programs wrote. Returns how many, or
- * -ENOMEM.
+ * Adds the deliveries in a reply to XREADGROUP, except known ones and entries of other programs.
+ * Returns how many it has added. After -ENOMEM the rest comes again when its leases end.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 
-/* Takes the first untaken delivery for a caller, who then holds it, or returns NULL. */
+/*
+ * Takes the first of the deliveries that were read from Redis in advance, for a caller, who holds
+ * it from then on. Returns NULL if there is none.
+ */
 struct delivery *deliveries_take(struct deliveries *all);
 
 /*
- * Takes a delivery back from its caller, because its lease is unconfirmed, and offers it after
- * until_ns.
+ * Takes a delivery back from its caller, because Redis has not confirmed that the task's lease
+ * still holds. Callers can take the delivery again at `until_ns` or later.
  */
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Offers a server's set-aside deliveries again. Returns when the next one may be offered, or
- * UINT64_MAX.
+ * Gives deliveries of server `shard` that were set aside back to the callers, those set aside last
+ * first. Stops at a delivery whose `until_ns` has not come, and returns that, or UINT64_MAX.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
-/* Removes a server's last untaken delivery, which the caller must free, or returns NULL. */
+/*
+ * Removes and returns the last delivery of server `shard` that no caller has taken, or returns NULL
+ * if there is none. The caller must free the delivery.
+ */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
-/* Frees a taken delivery. Returns false if it is unknown, or Redis is being asked about it. */
+/*
+ * Frees a delivery that a caller has taken. Returns false if none has this entry and task id, or if
+ * its taker is asking Redis about the lease.
+ */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
 void deliveries_fini(struct deliveries *all);

@@ -26,7 +26,8 @@ static const struct {
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * The queue was deleted, or older data restored. The next connect creates the queue again.
+	 * Somebody has deleted the queue, or an older copy of the data was restored. The library
+	 * creates the queue again when it connects anew.
 	 */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
@@ -36,20 +37,25 @@ static const struct {
 	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
-	/* An ACL forbids the user a key, a channel or a command. */
+	/*
+	 * The user lacks the right to a command that our functions call, to a key, or to a channel.
+	 */
 	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "DENIED", { -EACCES, ERROR_REPLY_REFUSAL } }, /* protected mode */
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
-	/* The queue's slot has moved to another node, is being moved, or has no master. */
+	/*
+	 * The cluster has moved the slot of the queue's keys to another node, is just moving it, or
+	 * has no master for it at present.
+	 */
 	{ "MOVED", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * The keys are in several slots, or the server lacks cluster support or Redis 7.0's
-	 * commands.
+	 * The server has no cluster support, is older than Redis 7.0, or finds the keys in several
+	 * of its hash slots.
 	 */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

@@ -18,8 +18,8 @@ enum error_reply_kind {
 
 struct error_reply {
 	/*
-	 * The negative errno for the caller. He gets it for ERROR_REPLY_LATER only after his
-	 * timeout.
+	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the caller gets it
+	 * only if repeating has not helped until the timeout.
 	 */
 	int error;
 	enum error_reply_kind kind;
@@ -27,11 +27,17 @@ struct error_reply {
 
 struct error_reply error_reply_of(const char *text);
 
-/* Stores words that error_reply_words() returns for this error in this thread. */
+/*
+ * Notes words that say more than the errno of this thread's last error, such as which right is
+ * missing. error_reply_words() returns them, or "" if `error` has none.
+ */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 
-/* Returns whether it is useless to repeat a call that has failed with `error`. */
+/*
+ * Returns whether a call that has failed with `error` would fail again, so that there is no use in
+ * repeating it.
+ */
 bool error_reply_is_final(int error);
 
 #endif

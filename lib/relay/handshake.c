@@ -2,10 +2,6 @@
 /*
  * Sends the first commands on a new connection: it finds the right server, logs in, and prepares
  * the queue (handshake.h). Tested by tests/relay/servers_test.py.
- *
- * Order of loading: the functions with plain names (timerhub_put) are loaded before those with a
- * version (timerhub4_put). A client that finds the latter loads nothing, so if this client died
- * between the two, the plain names would stay missing.
  */
 #include "relay/handshake.h"
 
@@ -27,7 +23,10 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	struct reply *reply;
 	int result = wire_call(wire, &reply, timeout_ns);
 
-	/* -ETIMEDOUT would mean that a task may have changed, but a handshake changes no task. */
+	/*
+	 * -ETIMEDOUT would mean that a change of a task is in doubt, but a handshake changes no
+	 * task.
+	 */
 	if (result == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	if (result < 0)
@@ -72,7 +71,10 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 	return result;
 }
 
-/* Returns a field's value in a reply of alternating names and values, or "". */
+/*
+ * Returns the value of the field `name` in a reply of alternating names and values, or "" if it has
+ * no such field.
+ */
 static const char *field(const struct reply *reply, const char *name)
 {
 	for (size_t i = 0; i + 1 < reply_count(reply); i += 2)
@@ -81,7 +83,10 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/* Checks whether the server is a cluster node, or is none, as the address says. */
+/*
+ * Returns 0 if the server is what its address says, a node of a cluster or a single server; else
+ * -EOPNOTSUPP.
+ */
 static int check_mode(const struct reply *reply, bool cluster)
 {
 	const char *mode = field(reply, "mode");
@@ -95,8 +100,8 @@ static int check_mode(const struct reply *reply, bool cluster)
 }
 
 /*
- * Checks the server by HELLO. Returns -EROFS for a replica, -EOPNOTSUPP for a wrong version or
- * mode.
+ * Asks the server by HELLO for its version, role and mode. Returns -EROFS for a replica, and
+ * -EOPNOTSUPP for a wrong version or mode. Without a right to HELLO, nothing is checked.
  */
 static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
@@ -109,7 +114,6 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 	if (result < 0)
 		return result == -ETIMEDOUT ? -EHOSTUNREACH : result;
 	if (reply_type(reply) == REPLY_ERROR) {
-		/* Without the right to HELLO, check nothing. */
 		if (strncmp(reply_text(reply), "NOPERM", 6) != 0)
 			result = error_reply_of(reply_text(reply)).error;
 	} else if (atoi(field(reply, "version")) < VERSION_MIN || check_mode(reply, cluster) < 0) {
@@ -121,13 +125,15 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 	return result;
 }
 
-/* Selects the host's next IP address. Returns whether to try it at once. */
+/*
+ * After a failed connect, selects the host's next IP address. Returns whether to try it at once,
+ * which pays only after a quick refusal: a silent address costs a timeout.
+ */
 static bool try_next(struct address *address, const struct wire *wire, int result)
 {
 	if (result != -ECONNREFUSED && result != -EHOSTUNREACH)
 		return false;
 	address->tries++;
-	/* Try at once only after a quick refusal, because a silent address costs a timeout. */
 	return result == -ECONNREFUSED && wire_has_more(wire);
 }
 
@@ -222,7 +228,10 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 	return result;
 }
 
-/* Connects to the master that a Sentinel names, or asks the next. Returns the last error. */
+/*
+ * Connects to the master that a Sentinel names, and asks the next Sentinel if that fails. Returns
+ * the error of the last attempt.
+ */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, const struct handshake_pause *pause,
                                 uint64_t timeout_ns)
@@ -253,14 +262,15 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
-		/* Do not ask other Sentinels if the master refuses this program. */
+		/* Other Sentinels would name the same master, which has refused this program. */
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
 	}
 	address->tries++;
 	/*
-	 * Most Sentinels have lower epochs, so they were configured anew: believe them from now on.
+	 * If most Sentinels have a lower epoch than we have seen, their configuration was begun
+	 * anew, so believe them from now on.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
@@ -269,7 +279,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 
 /* ---- clusters ---- */
 
-/* Asks a node for the slot's master, and keeps the list of nodes that it names. */
+/*
+ * Asks a node which one is the master of the slot, and stores that in `server`. Keeps the list of
+ * all nodes that the reply names.
+ */
 static int ask_node(struct address *node, struct address *address, struct address *server,
                     uint64_t timeout_ns)
 {
@@ -302,7 +315,10 @@ static bool is_same_server(const struct address *a, const struct address *b)
 	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
-/* Asks one node after the other where the master is, until a connect to it succeeds. */
+/*
+ * Connects to the master that a cluster node names, and asks the next node if that fails. If all
+ * fail, returns the error of the last attempt.
+ */
 static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
                             struct address *server, const struct handshake_pause *pause,
                             uint64_t timeout_ns)
@@ -312,7 +328,10 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	const char *text = list;
 	int result = -EHOSTUNREACH, why = 0;
 
-	/* Read from a copy, because ask_node() changes address->learned, which may be `nodes`. */
+	/*
+	 * Read from a copy, because `nodes` may point to address->learned, which each answer
+	 * changes.
+	 */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
 	do {
 		struct address node;
@@ -328,7 +347,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Do not ask other nodes if the master refuses this program. */
+		/* Other nodes would name the same master, which has refused this program. */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
@@ -379,7 +398,10 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 
 /* ---- functions and queue ---- */
 
-/* Stores the version of the functions whose names begin with "timerhub" and `own`, or 0. */
+/*
+ * Finds out the version of the functions whose names begin with "timerhub" and `own`. Stores the
+ * version in *ret_version, or 0 if there are no such functions.
+ */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)
 {
@@ -408,7 +430,10 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return ask_version(wire, FUNCTIONS_OWN, ret_version, timeout_ns);
 }
 
-/* Loads our functions under names that begin with "timerhub" and `own`, such as timerhub4_put. */
+/*
+ * Loads the functions of timerhub.lua into the server. Their names begin with "timerhub" and `own`:
+ * if `own` is "4", one of them is timerhub4_put.
+ */
 static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
@@ -436,7 +461,11 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	if (result < 0 || (version > 0 && !replaces))
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
-	/* First load the functions whose names have no version (see the head of this file). */
+	/*
+	 * Load the functions with plain names (timerhub_put) before those with a version
+	 * (timerhub4_put). A client that finds the latter loads nothing, so if this client died
+	 * between the two, the plain names would stay missing.
+	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))
 		result = load(wire, "", timeout_ns);

@@ -2,11 +2,6 @@
 /*
  * What is done on a new connection: find the server, log in, select the database, check the server,
  * load the functions, and create the queue. Each step waits for its reply, up to `timeout_ns`.
- * handshake_open() takes NULL for `ret_server` and `pause` if they are not needed.
- *
- * Names of functions: each is loaded under two names, timerhub4_put, and for other languages
- * timerhub_put. Clients of version 3 use the plain names too, so handshake_load() replaces plain
- * functions of version 3 only if `replaces`.
  */
 #ifndef RELAY_HANDSHAKE_H
 #define RELAY_HANDSHAKE_H
@@ -21,13 +16,19 @@ struct handshake {
 	uint64_t past_us;
 };
 
-/* Lets the caller do other work between attempts, because each may cost a timeout. */
+/*
+ * A callback for who has to do other things while Sentinels or cluster nodes are asked one after
+ * the other, because each that is silent costs a timeout.
+ */
 struct handshake_pause {
 	bool (*goes_on)(void *arg); /* called after each but the last; false ends the attempt */
 	void *arg;
 };
 
-/* Connects to the server of an address, or to the master that its Sentinels or nodes name. */
+/*
+ * Connects to the server of an address, or to the master that its Sentinels or cluster nodes name.
+ * Returns -EROFS if there is no master. `ret_server` and `pause` may be NULL.
+ */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    const struct handshake_pause *pause, uint64_t timeout_ns);
 
@@ -35,32 +36,54 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 void handshake_ask_master(struct wire *wire, const struct address *address);
 
 /*
- * Reads a Sentinel's reply, which has the master's address. Returns -EROFS if the Sentinel does not
- * know it.
+ * Reads a Sentinel's first reply, which names the master. Returns 0, -EROFS if the Sentinel knows
+ * no such master, or -EPROTO.
  */
 int handshake_read_master(const struct reply *reply, struct address *server);
 
-/* Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if unknown. */
+/*
+ * Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if it tells none.
+ * If Sentinels disagree, the highest epoch is right.
+ */
 uint64_t handshake_read_epoch(const struct reply *reply);
 
-/* Stores the version of our functions on the server, or 0 if they are missing. */
+/*
+ * Finds out whether the server has the Redis functions that this library calls. Stores their
+ * version in *ret_version, or 0 if the server does not have them.
+ */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
-/* Loads our functions if they are missing. `replaces` also allows replacing those of version 3. */
+/*
+ * Loads the Redis functions if they are missing, each under two names: timerhub4_put, and for other
+ * languages timerhub_put. Clients of version 3 use the plain names too, so those of version 3 are
+ * replaced only if `replaces`.
+ */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
-/* Makes the server refuse changes that `holder` has sent with a lower epoch. */
+/*
+ * Makes the server refuse changes of client `holder` with an epoch below `epoch`, until `until_us`
+ * on Redis's clock. Such changes can still arrive from a lost connection.
+ */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 
-/* Returns 0 if this connection's user has the right to WAIT, which counts replicas. */
+/*
+ * Asks Redis whether this connection's user has the right to use the command WAIT, by which a
+ * client learns how many replicas have its changes. Returns 0 if so.
+ */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
-/* Creates the queue if missing. Returns -EEXIST if it was created with another list of servers. */
+/*
+ * Creates the queue if it does not exist. Returns -EEXIST if it was created for another number of
+ * servers, or with this server at another index.
+ */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 
-/* Sends the buffered command and waits for the reply. An error reply becomes its errno. */
+/*
+ * Sends the buffered command and waits for its reply. Returns 0, a network error, or the errno of
+ * an error reply.
+ */
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 #endif

@@ -45,7 +45,10 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
 }
 
-/* Computes zlib's CRC-32, because clients in other languages must choose the same server. */
+/*
+ * Computes the CRC-32 of an id, the same as zlib's, because clients in other languages must choose
+ * the same server.
+ */
 static uint32_t crc32(const char *text)
 {
 	uint32_t crc = UINT32_MAX;

@@ -33,7 +33,8 @@ void link_close(struct link *link)
 	struct wire *wire = link->wire;
 
 	/*
-	 * Forget the wire first, because a child forked during the close must not close it again.
+	 * Forget the wire first, because a child that is forked during the close must not close the
+	 * wire again.
 	 */
 	link_set(link, NULL);
 	wire_close(wire);
@@ -47,9 +48,6 @@ void link_lose(struct link *link, int error, uint64_t now_ns)
 
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns)
 {
-	/*
-	 * Wait longer after failures and on a slow network, but at most a quarter of the timeout.
-	 */
 	uint64_t step_ns = STEP_MIN_NS * (1 + link->backoff_ns / BACKOFF_FIRST_NS) +
 	                   STEP_ROUNDS * link->round_ns;
 
@@ -69,9 +67,6 @@ static uint64_t dice(struct link *link)
 
 void link_back_off(struct link *link, int error, uint64_t now_ns)
 {
-	/*
-	 * Wait less after these: a refused attempt is cheap, and a failover (-EROFS) is soon over.
-	 */
 	bool is_cheap = error == -ECONNREFUSED || error == -EROFS;
 	uint64_t most_ns = is_cheap ? BACKOFF_REFUSED_NS : BACKOFF_MAX_NS;
 	uint64_t wait_ns = link->backoff_ns ? 2 * link->backoff_ns : BACKOFF_FIRST_NS;

@@ -13,7 +13,10 @@
 struct link {
 	struct wire *wire; /* the connection, or NULL if not connected */
 	uint64_t retry_ns; /* earliest time of the next attempt to connect */
-	/* The longest wait before the next attempt to connect; 0 after an answer. */
+	/*
+	 * The longest wait before the next attempt to connect; 0 if the server has answered since
+	 * the last failure.
+	 */
 	uint64_t backoff_ns;
 	uint64_t answer_by_ns; /* deadline of the next reply, or LINK_NEVER if none is awaited */
 	uint64_t round_ns;     /* a round trip to this server, if one is known */
@@ -21,7 +24,10 @@ struct link {
 	uint64_t random;
 };
 
-/* Returns the timeout for each reply in a handshake, which is at least 1 s. */
+/*
+ * Returns how long to wait for a reply in a handshake: at least 1 s, more after failures and on a
+ * slow network, but then at most a quarter of `timeout_ns`.
+ */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 
 void link_init(struct link *link, uint64_t seed);
@@ -37,7 +43,11 @@ void link_close(struct link *link); /* Closes the connection of the link, if the
 /* Closes the connection, and sets the time of the next attempt to connect. */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
-/* Sets when to connect again. The wait doubles with each failure, up to 5 s. */
+/*
+ * Sets the time of the next attempt to connect. The wait doubles with each failure, up to 5 s.
+ * After -ECONNREFUSED it stays below 400 ms, because such an attempt is cheap, and after -EROFS
+ * too, because a failover is soon over.
+ */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 
 #endif

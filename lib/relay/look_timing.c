@@ -14,7 +14,7 @@
  * The largest failover delay, to which rank times grace is added. timerhub.lua has the same number.
  */
 #define PUT_OFF_US UINT64_C(15000000)
-/* A message on the common channel wakes all relays, so rank r polls r ms later. */
+/* A message on the common channel wakes all relays, so the one of rank r polls r ms later. */
 #define SPREAD_US UINT64_C(1000)
 /* The longest wait for the next poll, in case Redis's clock is changed. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
@@ -48,7 +48,10 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* Returns when to send a poll that Redis should run `ahead_us` after the last answered poll. */
+/*
+ * Returns the local time at which to send a poll (timerhub_look) that Redis should run `ahead_us`
+ * microseconds after the last answered poll.
+ */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -66,7 +69,10 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->ran_us = answer->now_us;
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
-	/* Keep the time of a message, because its task may have been added after this poll. */
+	/*
+	 * During this poll, a message may have asked for a poll at bell_ns. Keep the earlier time,
+	 * because Redis may have run this poll before the task of that message was added.
+	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
 
@@ -77,7 +83,10 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
-	/* If all relays get a message, each adds its rank in ms, which spreads their polls. */
+	/*
+	 * If all relays get the message, each adds its rank in ms, so that they do not poll at
+	 * once. Usually two get it, and the second waits for the first.
+	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);
 	if (timing->is_anchored && due_us > timing->ran_us)

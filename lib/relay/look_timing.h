@@ -10,9 +10,6 @@
  * Redis's. A look that must run at a time T of Redis is sent as long after the anchor's sending as
  * T is after its run, so that equal times on the network cancel out. The functions are pure, and
  * none can fail.
- *
- * A bell that goes to all relays gives no rank. Redis sends such a bell if no relay listens on its
- * own channel, or if a look is overdue.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -20,7 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How much later a poll is sent, because a poll that is too early must be repeated. */
+/*
+ * This much is added to the time of a poll, because a poll that is too early moves nothing and must
+ * be repeated.
+ */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
 #define LOOK_TIMING_NEVER UINT64_MAX
@@ -33,9 +33,15 @@ struct look_timing {
 	uint64_t asked_ns;  /* local time at which the last look was sent */
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
-	/* The poll that wake-up messages have asked for, or LOOK_TIMING_NEVER. */
+	/*
+	 * The earliest poll that messages since the last poll have asked for, by the local clock;
+	 * LOOK_TIMING_NEVER if no message has come.
+	 */
 	uint64_t bell_ns;
-	/* This process's rank among the relays, as Redis last told it. Rank 0 polls first. */
+	/*
+	 * The rank of this process among all that serve the queue: the one of rank 0 polls first.
+	 * Redis tells a process its rank in each reply to a poll and in each wake-up message.
+	 */
 	uint64_t rank;
 };
 
@@ -47,10 +53,16 @@ struct look_timing_answer {
 	bool more; /* more tasks are due, so look again at once */
 };
 
-/* A wake-up message. It says when to poll, and may also give this process a new rank. */
+/*
+ * A wake-up message asks for an earlier poll, for example because a task was put. Its text is "DUE"
+ * or "DUE RANK".
+ */
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
-	/* True if the message went to all relays, and so gives no rank. */
+	/*
+	 * True if the message went to all relays, and so gives no rank. Redis does that if no relay
+	 * listens to its own channel, or if a poll is overdue.
+	 */
 	bool is_common;
 	uint64_t rank; /* rank of the relay that the message wakes */
 };
@@ -68,10 +80,15 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 /* Sets the time of the next poll, after a poll or its connection has failed. */
 void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 
-/* Reads the text of a wake-up message. Returns false if its form is wrong. */
+/*
+ * Reads the text of a bell (a wake-up message). Returns false if it does not have the right form.
+ */
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
-/* Returns how long after rank 0 a rank polls: grace_us at rank 1, doubled at each further rank. */
+/*
+ * Returns by how much a process of this rank polls later than the one of rank 0: grace_us for rank
+ * 1, twice as much for each further rank, up to about 15 s.
+ */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

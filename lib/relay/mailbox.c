@@ -45,7 +45,6 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
 
 	lock_take(&mailbox->shared->lock);
 	mailbox->pending = mailbox->idle = false;
-	/* After -EOPNOTSUPP no request can succeed, so finish all. */
 	requests_expire(&mailbox->queued, why, why == -EOPNOTSUPP ? UINT64_MAX : now_ns);
 	next_ns = requests_deadline_ns(&mailbox->queued, UINT64_MAX);
 	lock_give(&mailbox->shared->lock);

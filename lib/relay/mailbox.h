@@ -2,9 +2,6 @@
 /*
  * A mailbox carries requests from callers to a shard's thread, which takes all of them at once. The
  * relay's lock protects it.
- *
- * Held puts: while a put that was sent at put_sent_ns is in flight, mailbox_take() leaves new puts
- * queued, to share one cheaper command. put_sent_ns is 0 if no put is in flight.
  */
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
@@ -32,28 +29,40 @@ int mailbox_wait(struct request *request);
 /* Queues a request for the shard's thread, waits until it is finished, and returns its result. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 
-/* Makes the shard's thread look for work, and wakes it. Called with the relay's lock held. */
+/*
+ * Makes the shard's thread look for work again, and wakes it if it sleeps. Called with the relay's
+ * lock held.
+ */
 void mailbox_wake(struct mailbox *mailbox);
 
 /* ---- the shard's thread ---- */
 
 /*
- * Begins a pass of the thread. Finishes expired requests with the error `why`. Returns the next
- * deadline.
+ * Begins a pass of the thread over its work. Finishes requests whose timeout has ended, with `why`,
+ * the connection's error. If that is -EOPNOTSUPP, it finishes all. Returns the next deadline.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
-/* Finishes expired requests with the error `why`. Returns false if the thread must end. */
+/*
+ * Finishes requests whose timeout has ended, in the middle of a pass, with `why`, the connection's
+ * error. Returns false if the thread must end.
+ */
 bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
 
-/* Takes the requests that can be sent now. Returns when to call this again. */
+/*
+ * Takes the queued requests to send now. While a put that was sent at put_sent_ns (0: none) is in
+ * flight, new puts stay queued, to share one cheaper command. Returns when to call again.
+ */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 
 /* Queues the requests of a lost connection again, before those that are queued already. */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
-/* Returns true if no work has come since mailbox_begin(). Stores whether the thread must end. */
+/*
+ * Returns true if no work has been queued since mailbox_begin(), so that the thread may sleep.
+ * Stores in *ret_ending whether the thread must end.
+ */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_ending);
 
 #endif

@@ -2,9 +2,6 @@
 /*
  * Sends the requests of callers to a server, many before the first reply arrives, and finishes them
  * in order (pipeline.h). Tested in tests/relay by test_calls.c, wire_test.py and lives_test.py.
- *
- * Long timeouts: a timeout that exceeds the server's past_us fails the first connect. If past_us is
- * made shorter later, an open relay goes on, and shortens its deadlines by cut_ns.
  */
 #include "relay/pipeline.h"
 
@@ -15,14 +12,26 @@
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-/* How much longer than link_step_ns() to wait for the reply to a request of the thread itself. */
+/*
+ * How much longer than link_step_ns() the thread waits for the next bytes of a reply to a request
+ * of its own.
+ */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
-/* After so long without a reply, a firewall may have forgotten the connection. */
+/*
+ * After so long without a reply, a firewall may have forgotten the connection, and what is sent on
+ * it is lost.
+ */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
-/* How many lost deliveries to ask for at a time. After a lost reply, RECOVER_LESS divides it. */
+/*
+ * How many lost deliveries Redis is asked for at a time. If the reply is lost too, RECOVER_LESS
+ * divides the number, because the network may not carry so large a reply.
+ */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
-/* The most puts in one command: 64 puts delay other clients of the server by about 0.25 ms. */
+/*
+ * The largest number of puts in one command. 64 puts delay other clients of the server by about
+ * 0.25 ms.
+ */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
 
@@ -86,12 +95,14 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
 		/*
-		 * The timeout is too long for this server. Only the first connect fails for that.
+		 * The timeout is too long for this server. Only the first connect fails: if the
+		 * server's past_us is made shorter later, an open relay shortens its deadlines by
+		 * cut_ns.
 		 */
 		return -EINVAL;
 	/*
-	 * Refuse changes from the lost connection that may still arrive, until their deadlines have
-	 * passed.
+	 * Changes that were sent on a lost connection may still arrive, with their lower epoch.
+	 * Make this server refuse them until fence_us; by then their own deadlines have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -135,7 +146,10 @@ bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *paus
 	return true;
 }
 
-/* Asks for fewer lost deliveries next time, because the reply may have been too large. */
+/*
+ * Makes the next request for lost deliveries ask for fewer of them, because the reply that did not
+ * come may have been too large for this network.
+ */
 static void recover_less(struct pipeline *pipeline)
 {
 	pipeline->must_recover = true;
@@ -143,7 +157,10 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
-/* Wakes callers that wait for a REQUEST_READ, because its reply has come or is lost. */
+/*
+ * Wakes the callers that wait for the reply to a REQUEST_READ, because the reply has come or is
+ * lost.
+ */
 static void end_read(struct pipeline *pipeline)
 {
 	struct shared *shared = pipeline->client->shared;
@@ -194,7 +211,10 @@ static void give_back(struct pipeline *pipeline)
 		request->in_doubt = true;
 		requests_append(&back, request);
 	}
-	/* Changes without a reply may still arrive. With a new epoch, Redis will refuse them. */
+	/*
+	 * Changes without a reply may still arrive. Raise the epoch, a number in each change, so
+	 * that the next handshake makes the server refuse lower ones.
+	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
 		pipeline->client->epoch++;
@@ -216,7 +236,6 @@ int pipeline_why(const struct pipeline *pipeline)
 {
 	int why = pipeline->later ? pipeline->later : pipeline->why;
 
-	/* After the open, -EEXIST would mean that a put's task exists. */
 	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
@@ -229,7 +248,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether replicas must confirm a result. -EEXIST may come from a change not confirmed yet.
+ * Returns whether replicas must confirm a result before the caller gets it: a success, or an error
+ * such as -EEXIST, which may come from an earlier change that is not confirmed.
  */
 static bool is_result_of_fact(int result)
 {
@@ -287,7 +307,10 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode_request(pipeline, request, now_ns);
 }
 
-/* Encodes all requests. Puts come last, because several puts can share a command. */
+/*
+ * Encodes all requests of the list. Puts come last, so that they can share commands. That is
+ * allowed because calls that run at the same time have no order.
+ */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -312,7 +335,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Sends a WAIT, which counts the replicas that have all changes. */
+/* Sends a WAIT, if none is in flight, which asks how many replicas have all changes sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -322,7 +345,10 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 	pipeline_send_own(pipeline, &pipeline->wait, now_ns);
 }
 
-/* Sends TIME first on a silent connection, to notice early that a firewall has forgotten it. */
+/*
+ * Sends TIME before the requests if the connection was silent for IDLE_NS. A firewall may have
+ * forgotten the connection, and TIME shows that long before the callers' timeouts end.
+ */
 static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
                          uint64_t now_ns)
 {
@@ -333,13 +359,19 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 	encode_request(pipeline, &pipeline->time, now_ns);
 }
 
-/* Writes requests to the connection's buffer, which shard_flush() sends. */
+/*
+ * Writes requests to the connection's buffer, which shard_flush() sends when the thread has done so
+ * for all its connections. If there is no connection yet, the requests wait for it.
+ */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct requests gathered = { .first = NULL };
 	uint64_t next_ns;
 
-	/* The server refuses requests for now, so they go out on the next connection. */
+	/*
+	 * Send nothing more to a server that refuses requests for now. After its last reply the
+	 * connection is closed, and the requests go out on the next one.
+	 */
 	if (pipeline->later)
 		return UINT64_MAX;
 	next_ns = mailbox_take(pipeline->mailbox, &gathered,
@@ -374,7 +406,10 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 
 /* ---- answers ---- */
 
-/* Reads the reply to a WAIT. If enough replicas have the changes, finishes their requests. */
+/*
+ * Reads the reply to a WAIT, which says how many replicas have all earlier changes. If enough
+ * replicas have them, the requests that waited for that are finished.
+ */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
 	struct request *request;
@@ -419,7 +454,10 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 	}
 }
 
-/* Gives a request its reply, or part `index` of a reply that several puts share. */
+/*
+ * Gives a request its reply. If several puts share the reply, `index` says which part of it is this
+ * put's.
+ */
 static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
@@ -450,7 +488,10 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 {
 	if (request->answered)
 		request->answered(request->arg, reply, now_ns);
-	/* A newer version of this library has changed the queue's keys, so close the connection. */
+	/*
+	 * A newer version of this library has changed the queue's keys, so this version cannot use
+	 * the queue any more. Close the connection; the next handshake is refused.
+	 */
 	if (reply_integer_at(reply, 0) == -EOPNOTSUPP)
 		pipeline->later = -EOPNOTSUPP;
 	if (reply_type(reply) == REPLY_ERROR) {
@@ -471,7 +512,7 @@ static bool is_shared(const struct pipeline *pipeline)
 	return pipeline->sent.first && pipeline->sent.first->joins;
 }
 
-/* Gives a reply to the oldest sent request, and to the puts that share its command. */
+/* Gives a reply to the request at the head of `sent`, and to the puts that share its command. */
 static void take_answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&pipeline->sent);
@@ -481,7 +522,10 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
-	/* Puts with `joins` share a command with the put before them, so they are removed below. */
+	/*
+	 * `request` is not a put that shares another put's command (`joins`), because the loop
+	 * below takes those off the list together with the first.
+	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;
@@ -491,8 +535,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 }
 
 /*
- * Gives the thread's own requests more time after new bytes. Callers chose their deadlines
- * themselves.
+ * Gives the thread's own requests more time, because bytes of a reply have come. The deadlines of
+ * callers stay, because the callers have chosen them.
  */
 static void put_off_own(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -526,7 +570,8 @@ int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_ne
 	*ret_next_ns = requests_deadline_ns(&pipeline->resend, *ret_next_ns);
 	*ret_next_ns = requests_deadline_ns(&pipeline->sent, *ret_next_ns);
 	/*
-	 * After an overdue reply nobody knows what became of the requests, so close the connection.
+	 * If a reply is overdue, close the connection, because then nobody knows what became of the
+	 * requests on it.
 	 */
 	return pipeline->link.wire && requests_deadline_ns(&pipeline->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH

@@ -26,7 +26,8 @@ struct pipeline {
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * The errno with which the server refuses requests for now, or 0. If set, nothing is sent.
+	 * The negative errno with which the server refuses requests for now, for example while it
+	 * loads its data, or 0. While it is set, nothing is sent.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -36,12 +37,15 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if a lost connection may have taken deliveries with it. Then Redis is asked for
-	 * them.
+	 * True if deliveries may have been lost with a connection. Redis is asked for them, by
+	 * XREADGROUP with an id, before new ones are read.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
-	/* Requests of the shard's thread itself. Each of the four is in flight at most once. */
+	/*
+	 * Requests that the shard's thread makes for itself, so that no caller waits for them. Each
+	 * of the four is in flight at most once.
+	 */
 	struct request wait;
 	struct request time;
 	struct request recover;
@@ -53,16 +57,28 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 
 struct handshake_pause;
 
-/* Connects if it is time for an attempt. Returns whether there is a connection. */
+/*
+ * Connects if there is no connection and it is time for the next attempt. Returns whether there is
+ * a connection. handshake.h says what `pause` is.
+ */
 bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *pause, uint64_t now_ns);
 
-/* Closes the connection because of `why`. Its requests go back to the mailbox, to be sent again. */
+/*
+ * Closes the connection because of the error `why`. Its requests go back into the mailbox, to be
+ * sent again on the next connection.
+ */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
-/* Returns whether commands can be sent now. */
+/*
+ * Returns whether commands can be sent now: there is a connection, and its server has not asked for
+ * a pause.
+ */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
-/* Returns the error that keeps requests from being sent, or 0. */
+/*
+ * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
+ * during the open, but -EROFS later, because then -EEXIST would say that a put's task exists.
+ */
 int pipeline_why(const struct pipeline *pipeline);
 
 /* Sends the requests that are queued in the mailbox. Returns when to call it again. */
@@ -76,13 +92,21 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
  */
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
-/* Finishes expired requests. If it returns an error, a reply is overdue: call pipeline_lose(). */
+/*
+ * Finishes requests whose timeout has ended. Returns an error if a reply is overdue, and then the
+ * caller must call pipeline_lose(). *ret_next_ns gets the time of the next call.
+ */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/* Returns whether a list of lost deliveries is still to come. While it is, read no new ones. */
+/*
+ * Returns whether a list of the deliveries that were lost with a connection is still to come from
+ * Redis. While it is, read no new deliveries, because the same entry could arrive twice.
+ */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/* Returns how many commands have no reply yet. */
+/*
+ * Returns how many commands have no reply yet. A command that several puts share is counted once.
+ */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

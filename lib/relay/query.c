@@ -31,7 +31,10 @@ static void copy_text(char *to, size_t size, const struct reply *from)
 	to[len] = '\0';
 }
 
-/* Stores the cursor from which the next request goes on, a string without zero bytes. */
+/*
+ * Stores the cursor of the reply, from which the next request to this server goes on. The cursor
+ * has no byte 0, so it can be stored as a string.
+ */
 static void read_cursor(void *arg, const struct reply *reply)
 {
 	struct step *step = arg;
@@ -114,7 +117,10 @@ int timerhub_relay_resume(struct timerhub_relay *relay)
 	return result;
 }
 
-/* Calls `fn` for each task of a server. Returns an error, or `fn`'s result if not 0. */
+/*
+ * Calls `fn` for each task of one server. Returns 0, an error, or what `fn` has returned if that is
+ * not 0.
+ */
 static int each_of(struct shard *shard, struct step *step, timerhub_relay_each_fn *fn,
                    void *context)
 {

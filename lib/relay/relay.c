@@ -30,7 +30,10 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* How often a close wakes waiting threads, because one may begin to wait just after a wake-up. */
+/*
+ * How often a close wakes the threads that wait in take, because a thread may begin to wait just
+ * after a wake-up.
+ */
 #define CLOSE_LOOK_NS NS_PER_MS
 /* How long threads in timerhub_relay_take() still wait for a server after a stop or close. */
 #define READS_END_NS NS_PER_S
@@ -38,7 +41,10 @@
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
-/* How long a put waits to share a command: more than a round trip within a machine. */
+/*
+ * How long a new put waits for the reply to an earlier one, to share a command with others. It is
+ * more than a round trip within a machine, and much less than between two.
+ */
 #define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */
@@ -83,7 +89,10 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		struct shard *shard = &relay->shards[i];
 
-		/* A relay has another name on each shard, so that its rank differs between them. */
+		/*
+		 * A relay has another name on each shard, so that its rank is not the same on all
+		 * of them.
+		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
 		(void)snprintf(shard->client.holder, sizeof(shard->client.holder),
@@ -96,7 +105,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Prepares a shard, that is a server and its thread, for each address in the list. */
+/* Prepares a shard (a server, with the thread that serves it) for each address in the list. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
@@ -145,7 +154,10 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 	return result;
 }
 
-/* Returns whether timerhub_relay_open() can return now. Called with the relay's lock held. */
+/*
+ * Returns whether timerhub_relay_open() can return after `passed_ns`, and stores its result. One
+ * connected server is enough, because another may be down. Called with the relay's lock held.
+ */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
 	bool untried = false, connected = false;
@@ -165,7 +177,10 @@ static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int 
 	}
 	*ret_result = connected ? 0 : error;
 	if (connected)
-		/* An open needs one server. It waits OTHERS_NS for errors of the others. */
+		/*
+		 * Go on without servers that do not answer, but first wait OTHERS_NS for them,
+		 * because one of them may report that the list of servers is wrong.
+		 */
 		return !untried || passed_ns >= OTHERS_NS;
 	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
 }
@@ -207,7 +222,10 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/* Frees a relay, even one half open. A forked child leaks what other threads were changing. */
+/*
+ * Frees a relay, also one that was opened only in part. In a forked child (`is_copy`) it leaks what
+ * other threads of the parent may have been changing during the fork.
+ */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
@@ -323,7 +341,8 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 		/*
-		 * Clear the descriptor, because a copy in a child would go on waking an epoll set.
+		 * Clear the descriptor, because it would go on to wake an epoll set if a child of
+		 * this process has it too.
 		 */
 		bell_clear(relay->shared.ready_fd);
 	}

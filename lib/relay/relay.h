@@ -28,7 +28,9 @@ struct timerhub_relay {
 
 /* ---- for the daemon timerhub-relay ---- */
 
-/* Opens a queue as timerhub_relay_open() does. `watcher` is told of the servers' errors. */
+/*
+ * Opens a queue as timerhub_relay_open() does, with a watcher that is told of the servers' errors.
+ */
 int relay_open(struct timerhub_relay **ret_relay, const char *queue,
                const struct timerhub_relay_config *config, const struct watcher *watcher);
 
@@ -37,13 +39,16 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 /* Makes the threads of all shards look for work again. Called with the relay's lock held. */
 void relay_wake_shards(struct timerhub_relay *relay);
 
-/* Ends takes that wait for servers, within one second. Called with the relay's lock held. */
+/*
+ * Makes threads in timerhub_relay_take() wait for at most one more second for servers that do not
+ * answer. Called with the relay's lock held.
+ */
 void relay_end_reads(struct timerhub_relay *relay);
 
 /* Returns the shard (the server and its thread) that has the task with this id. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/* Returns 0, -EINVAL if `relay` is NULL, or -EOWNERDEAD in a forked child. */
+/* Returns 0 if calls may be made, -EINVAL if `relay` is NULL, or -EOWNERDEAD in a forked child. */
 int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

@@ -4,10 +4,6 @@
  * the thread of a shard, which has the connections to one server. It holds the relay's lock when a
  * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by wire_test.py,
  * which loses each reply once.
- *
- * Shared replies: several puts that share a command get one reply. It is an error for all of them,
- * or it has 0, Redis's time, and then for each put its result and its due time. `index` counts
- * these puts from 1. It is 0 for a request that has a reply of its own.
  */
 #include "relay/request.h"
 
@@ -24,11 +20,14 @@
 #define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
 #define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
-/* How long Redis may block in a WAIT, which delays the next poll if replicas are missing. */
+/*
+ * How long Redis may block in a WAIT. If replicas are missing, the next poll of the queue is
+ * delayed by this much.
+ */
 #define WAIT_MS 20u
 /*
- * Redis is not asked about the lease of younger deliveries. Short, because leases may have been
- * shortened.
+ * A delivery younger than this and two round trips is handed out without asking Redis about its
+ * lease. The time is short, because the lease may have been shortened since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -83,7 +82,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now. Waiting does not mend a wrong list of servers (-EEXIST).
+ * Returns whether to finish a request now, if `why` keeps it from being sent. If that is -EEXIST (a
+ * wrong list of servers), do not wait for its timeout, unless the server may have carried the
+ * request out.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -121,8 +122,8 @@ struct kind {
 	const char *function; /* a function of timerhub.lua; NULL: a command of Redis */
 	const char *keys;     /* the keys of the function, with blanks between them */
 	/*
-	 * The first arguments of the function: i is id, w when, f flags, e delivery, r reason, c
-	 * count.
+	 * The first arguments of the Redis function. Each letter stands for a member of struct
+	 * request: i is id, w when, f flags, e delivery, r reason and c count.
 	 */
 	const char *words;
 	enum effect effect;
@@ -188,7 +189,10 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, recovers ? request->delivery : ">");
 }
 
-/* Encodes a poll, with this relay's counters, which other processes read by timerhub_stat. */
+/*
+ * Encodes a poll of the queue (timerhub_look). It carries this relay's counters, which other
+ * processes can read by timerhub_stat.
+ */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
@@ -272,7 +276,8 @@ static void encode_word(const struct request *request, char word, struct bytes *
 }
 
 /*
- * Encodes a call of the request's Redis function. A change carries its deadline, holder and epoch.
+ * Encodes a request as a call of its Redis function. A change also carries its deadline, the
+ * client's name and its epoch, so that Redis can refuse it if it is late.
  */
 static void encode_call(const struct client *client, const struct request *request,
                         struct bytes *bytes)
@@ -360,7 +365,10 @@ int request_result(const struct request *request, int result)
 		return result;
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
-	/* Nobody else puts an id that this library has made, so the first sending succeeded. */
+	/*
+	 * The request was sent twice. The library has made the id, and nobody else uses it. So if
+	 * it exists, the first sending has put the task.
+	 */
 	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
 
@@ -381,7 +389,10 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
-/* Adds a reply's tasks to the prefetched ones. Returns 1 if there are any now, 0 or -ENOMEM. */
+/*
+ * Adds the tasks in a reply to the prefetched ones. Returns 1 if any are prefetched now, else 0, or
+ * -ENOMEM.
+ */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -400,14 +411,17 @@ void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uin
 	client->anchor_read_ns = read_ns;
 }
 
-/* Stores Redis's time, which is element `now_at` of the reply, with the local time. */
+/* Notes that element `now_at` of a reply is Redis's time. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at, uint64_t now_ns)
 {
 	client_anchor(client, (uint64_t)reply_integer_at(reply, now_at), request->sent_ns, now_ns);
 }
 
-/* Returns the code at index `at`, which is 0 or a negative errno; -EPROTO without one. */
+/*
+ * Returns the code at index `at` of a reply, which is 0 or a negative errno, or -EPROTO if there is
+ * none.
+ */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -421,7 +435,10 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/* A reply to several puts has two elements for each of them. */
+	/*
+	 * Several puts that share a command get one reply. It is an error for all of them, or it
+	 * has 0, Redis's time, and then for each put its result and its due time.
+	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
 
@@ -432,7 +449,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis says that the deadline has passed. Check that with the time in this reply.
+		 * Redis has refused the request as late. Convert its deadline anew with the time in
+		 * this reply, because the last conversion may have made it too early. If the
+		 * deadline has not passed after all, send the request again.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -2,10 +2,6 @@
 /*
  * Encodes requests as commands, and reads their replies. A request is that of a waiting caller, on
  * his stack until `finished` is set, or one of the shard's thread. It is in one list at a time.
- *
- * Deadlines: Redis remembers the id of a put only for the queue's setting past_us, and a put that
- * is repeated after that could add its task twice. So deadlines are cut_ns earlier than the
- * callers' timeouts.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -44,10 +40,13 @@ struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	/* The due time or delay of a put, move or retry, as text for Redis. */
+	/*
+	 * The due time or delay of a put, move or retry, as the text that the Redis function reads.
+	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that say how to put or move. In a REQUEST_EACH: "waiting", "taken" or "parked".
+	 * Letters that tell the Redis function how to put or move. In a REQUEST_EACH the state of
+	 * the tasks to list: "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -56,7 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The stream entry that delivered the task. A REQUEST_RECOVER lists the entries after it.
+	 * The id of a stream entry: the one that delivered the task. In a REQUEST_RECOVER, Redis
+	 * lists the entries behind it.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -68,20 +68,29 @@ struct request {
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
 	/* When the request was last sent. Only the shard's thread writes it. */
 	uint64_t sent_ns;
-	/* True if the server may have carried out the request before the connection was lost. */
+	/*
+	 * True if the connection was lost after the request was sent, so that nobody knows whether
+	 * the server has carried it out.
+	 */
 	bool in_doubt;
 	int result;
 	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * If not NULL, called on any thread, perhaps with the relay's lock held, instead of waking
-	 * a caller.
+	 * Called when the request is finished, in place of waking a caller, or NULL. Any thread may
+	 * call it, perhaps with the relay's lock held.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
-	/* If not NULL, called with the reply to a request that the thread itself has made. */
+	/*
+	 * Called with the reply to a request that the shard's thread has made itself; NULL if
+	 * nobody wants the reply.
+	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
-	/* If not NULL, reads what else is in a successful reply, such as a list. */
+	/*
+	 * Reads data for which struct request has no member, such as a list of tasks, from the
+	 * reply to a request that has succeeded. It may be NULL.
+	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
 };
@@ -92,47 +101,70 @@ struct requests {
 };
 
 /*
- * The state of reads that ask a server for a task without blocking. Protected by the relay's lock.
+ * The state of those reads that ask one server for a ready task without waiting for one. Protected
+ * by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
 	bool blocked; /* the takers' connection waits for the next ready task */
 	bool wanted;  /* a taker has asked for a read that is not sent yet */
-	/* When a caller asked for a read that has no reply yet; 0 if there is none. */
+	/*
+	 * When a caller asked for a read that the server has not answered yet; 0 if there is no
+	 * such read.
+	 */
 	uint64_t asked_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
 
-/* The state of a connection to one server. Only the thread for this server writes it. */
+/*
+ * What this process knows as a client of one server. After the open, only the server's thread
+ * writes it, except for `reads`, which timerhub_relay_take() writes too.
+ */
 struct client {
 	struct shared *shared;
 	uint32_t shard; /* index of the server */
 	struct keys keys;
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
-	/* Sent with each change. Redis refuses changes that carry an older epoch. */
+	/*
+	 * A number in each change. It grows when a connection with unanswered changes is lost, so
+	 * that the server can refuse those changes if they still arrive.
+	 */
 	uint64_t epoch;
-	/* Until this time on Redis's clock, servers refuse changes with a lower epoch. */
+	/*
+	 * The time on Redis's clock at which the deadlines of all lost changes have passed. Until
+	 * then, servers must refuse changes with a lower epoch.
+	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
-	/* The deadlines of changes are earlier than their callers' timeouts by this, or 0. */
+	/*
+	 * By how much the deadlines of changes are earlier than their callers' timeouts, or 0.
+	 * Redis remembers the id of a put only for the queue's setting past_us. A put that is
+	 * repeated after that could add its task twice.
+	 */
 	uint64_t cut_ns;
-	/* Redis's time in a reply, and when its request was sent and the reply was read. */
+	/*
+	 * The last known time of Redis's clock, and the local times between which Redis said it.
+	 * With these, times of one clock are converted to the other.
+	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;
 	uint64_t anchor_read_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 	/*
-	 * How long a taker has a task. Protected by the relay's lock, because timerhub_relay_take()
-	 * reads it too.
+	 * How long a taker has a task before it is delivered again. The relay's lock protects it,
+	 * because timerhub_relay_take() reads it on other threads.
 	 */
 	uint64_t lease_ns;
-	struct reads reads; /* written by timerhub_relay_take() too */
-	uint64_t looks;     /* number of calls of timerhub_look that were answered */
-	uint64_t bells;     /* number of bell messages that were received */
+	struct reads reads;
+	uint64_t looks; /* number of calls of timerhub_look that were answered */
+	uint64_t bells; /* number of bell messages that were received */
 };
 
-/* Returns the times that deliveries_read() needs for a reply. Called with the relay's lock held. */
+/*
+ * Returns the times from which the age of each delivery in a reply is computed. The reply was asked
+ * for at sent_ns and read at now_ns. Called with the relay's lock held.
+ */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
 void requests_append(struct requests *requests, struct request *request);
@@ -144,25 +176,39 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/* Shortens the deadline of each REQUEST_READ to `by_ns`, so that timerhub_relay_take() returns. */
+/*
+ * Shortens the deadline of each REQUEST_READ in the list to `by_ns`, so that the threads in
+ * timerhub_relay_take() return.
+ */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes expired requests with the error `why`, or -ETIMEDOUT if the server may have carried them
- * out.
+ * Finishes requests whose timeout has ended with the error `why`, or with -ETIMEDOUT if `why` is 0
+ * or the server may have carried the request out. If `why` is -EEXIST, which no waiting mends, does
+ * not wait for timeouts.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
-/* Returns whether a request changes a task, lease or pause, so Redis must refuse it when late. */
+/*
+ * Returns whether a request changes a task or a lease, or pauses or resumes the queue. Such a
+ * request carries its deadline, the client's name and its epoch, because Redis must refuse it if it
+ * is late.
+ */
 bool request_is_change(const struct request *request);
 
-/* Returns whether a request changes a task, which replicas may have to confirm. */
+/*
+ * Returns whether a request changes a task, so that replicas may have to confirm it before it is
+ * finished.
+ */
 bool request_is_fact(const struct request *request);
 
 /* Notes that Redis's clock said now_us between the local times sent_ns and read_ns. */
 void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns);
 
-/* Converts a change's deadline to Redis's clock, perhaps early but never late. */
+/*
+ * Converts the deadline of a change to Redis's clock. The result may be early, but never late,
+ * because Redis must not make a change whose call has returned.
+ */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
 void request_encode(const struct client *client, const struct request *request,
@@ -173,11 +219,15 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the result for the caller. If the request was sent twice, a refusal can mean -ETIMEDOUT.
+ * Returns the result for the caller. If a request was sent twice, a refusal may mean that the first
+ * sending has succeeded, so the result is -ETIMEDOUT.
  */
 int request_result(const struct request *request, int result);
 
-/* Reads a reply, with the relay's lock held. Returns false if the request must be sent again. */
+/*
+ * Reads the reply to a request, with the relay's lock held. Returns false if the request must be
+ * sent again. `index` is from 1 for puts that share a reply, else 0.
+ */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);
 

@@ -16,7 +16,10 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/* After a reconnect, a relay polls later by this times its rank, which spreads the polls. */
+/*
+ * After a reconnect a relay waits for this times its rank before it polls, so that not all relays
+ * poll at once.
+ */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */
@@ -81,7 +84,10 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	struct wire *wire;
 	int result;
 
-	/* Send no ASKING before a subscription, because that has no keys. */
+	/*
+	 * Do not send ASKING, by which a cluster node accepts keys that are being moved to it. A
+	 * subscription has no keys, and its several replies would confuse wire_next().
+	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
@@ -100,7 +106,10 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	return true;
 }
 
-/* Returns true once subscriptions to wake-up messages are confirmed, or cannot be had. */
+/*
+ * Returns whether the relay may poll now: its subscription to wake-up messages is confirmed, so
+ * that it misses none after the poll, or there is no connection for them.
+ */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
@@ -142,9 +151,7 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
-	/*
-	 * Only ranks 0 and 1 get most wake-up messages, so only they test the connection by PING.
-	 */
+	/* Most wake-up messages go only to ranks 0 and 1, so only these send PINGs. */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
@@ -170,7 +177,10 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 	if (scheduler->looking)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
-	/* The server may be a replica now. Puts on the new master do not see its subscribers. */
+	/*
+	 * The server may be a replica by now. A replica still passes on wake-up messages, but a put
+	 * on the new master would not see this subscriber.
+	 */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
 }
@@ -184,7 +194,10 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 	look_timing_put_off(&scheduler->timing, now_ns + scheduler->look_pause_ns);
 }
 
-/* Adds a poll's counts to the relay's statistics. Called with the relay's lock held. */
+/*
+ * Updates the relay's statistics with the counts in a poll's reply. Called with the relay's lock
+ * held.
+ */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
 {
 	struct timerhub_relay_stats *stats = &scheduler->client->shared->stats;
@@ -202,7 +215,10 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 	}
 }
 
-/* Returns the errno by which a reply refuses a poll, or -EPROTO if it has none. */
+/*
+ * Returns the negative errno by which a reply refuses a poll: that of an error reply, or the
+ * reply's first number, or -EPROTO if it has none.
+ */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -260,7 +276,10 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 		scheduler->timing.bell_ns = now_ns;
 }
 
-/* Handles a wake-up message, or a reply to SUBSCRIBE or PING. Returns false for others. */
+/*
+ * Handles one reply on the connection for wake-up messages. Returns false if it is neither such a
+ * message nor a reply to SUBSCRIBE or PING.
+ */
 static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
 {
 	struct look_timing_bell bell;
@@ -287,7 +306,10 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 	return true;
 }
 
-/* Reports that Redis refuses SUBSCRIBE or PING. Without them tasks are late. */
+/*
+ * Stores and reports the error by which the server refuses SUBSCRIBE or PING. scheduler_answered()
+ * reports it again after each poll, because tasks are late without wake-up messages.
+ */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {
 	scheduler->bells_refused = error_reply_of(text).error;

@@ -18,11 +18,17 @@ struct scheduler {
 	struct look_timing timing;
 	struct request look;
 	bool looking; /* a look is in flight */
-	/* The wait after a refused poll, doubled with each refusal; 0 after a success. */
+	/*
+	 * How long to wait after the server has refused a poll, or 0 if the last poll succeeded.
+	 * The wait doubles with each refusal.
+	 */
 	uint64_t look_pause_ns;
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;        /* a PING is unanswered */
-	/* The negative errno of a refused SUBSCRIBE, or PING if ping_refused is true; else 0. */
+	/*
+	 * The negative errno for the server's refusal of SUBSCRIBE, or of PING if ping_refused is
+	 * true; 0 if neither command is refused.
+	 */
 	int bells_refused;
 	bool ping_refused;
 	uint64_t ping_ns;  /* when to send the next PING */
@@ -32,7 +38,10 @@ struct scheduler {
 void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, struct client *client,
                     uint64_t seed);
 
-/* Subscribes, polls and pings when due, while commands can be sent. Returns when to call again. */
+/*
+ * Does what is due: subscribes to wake-up messages, polls the queue, and sends a PING to test the
+ * connection. Called while commands can be sent. Returns when to call it again.
+ */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
 
 /* Reads wake-up messages. After an error the caller must call scheduler_lose_bells(). */
@@ -40,7 +49,10 @@ int scheduler_read(struct scheduler *scheduler, uint64_t now_ns);
 
 void scheduler_lose_bells(struct scheduler *scheduler, int why, uint64_t now_ns);
 
-/* Called when the command connection is lost. Closes the connection for wake-up messages too. */
+/*
+ * Called when the connection for commands is lost. Forgets the poll that is in flight, and closes
+ * the connection for wake-up messages.
+ */
 void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns);
 
 /* Reads the reply to a poll of the queue, and sets the time of the next one. */

@@ -38,7 +38,10 @@ static void turn(struct sentinel_watch *watch, uint64_t now_ns)
 
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 {
-	/* A close after an answer is no failure, because the next question connects again. */
+	/*
+	 * A connection that is closed after an answer is no failure: the next question opens
+	 * another one.
+	 */
 	if (watch->answered)
 		watch->link.backoff_ns = 0;
 	else
@@ -114,7 +117,10 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
-/* Counts a Sentinel's outdated answer. Returns true if most of the Sentinels have given one. */
+/*
+ * Counts an answer whose epoch (configuration number) is below the highest known. Returns true if
+ * most Sentinels have given such answers: then somebody has configured them anew.
+ */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
 	unsigned count = address_count_sentinels(watch->address);
@@ -126,7 +132,10 @@ static bool has_begun_anew(struct sentinel_watch *watch)
 	return watch->outdated > count / 2;
 }
 
-/* Returns 0 if the answer names the server in use or is outdated, else -EROFS. */
+/*
+ * Returns 0 if a Sentinel's answer names the server in use, else -EROFS. An answer with an old
+ * epoch is ignored, because it is out of date.
+ */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {
 	watch->is_half = false;

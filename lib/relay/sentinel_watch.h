@@ -16,11 +16,15 @@ struct sentinel_watch {
 	struct link link;
 	uint64_t asked_ns;
 	uint64_t turned_ns; /* when the Sentinel that is asked became the first; 0: ask the next */
-	/* The Sentinel's first reply: 0, or -EROFS if it names another master. */
+	/*
+	 * What the first of the Sentinel's two replies says: 0, or -EROFS if it names another
+	 * master than the one in use.
+	 */
 	int named;
 	bool is_half; /* the second reply has not come yet */
 	/*
-	 * How many Sentinels in a row had a configuration number (epoch) below the highest known.
+	 * How many Sentinels (monitors that name the master) have answered in a row with a
+	 * configuration number (epoch) below the highest one known.
 	 */
 	unsigned outdated;
 	unsigned rotations; /* the address's `rotations` when the first of these answered */
@@ -31,18 +35,21 @@ void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, 
                          uint64_t seed);
 
 /*
- * Asks for the master when it is time. The last command was sent at used_ns. Returns when to call
- * again.
+ * Asks a Sentinel for the master every 250 ms while the server is used, else every second.
+ * `used_ns` is when a call was last sent or answered. Returns when to call again.
  */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 
 /*
- * Reads an answer. Returns -EROFS if it names another master. Any error has closed the connection.
+ * Reads a Sentinel's answer. Returns -EROFS if it names another master than `server`, or another
+ * error if the connection has failed. After any error the connection is closed already.
  */
 int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server,
                         uint64_t now_ns);
 
-/* Closes the connection to the Sentinel. If it has not answered, the next one is asked. */
+/*
+ * Closes the connection to the Sentinel. If the Sentinel has not answered, the next one is asked.
+ */
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns);
 
 #endif

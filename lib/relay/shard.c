@@ -11,7 +11,10 @@
 #include <poll.h>
 #include <stddef.h>
 
-/* Wake-up messages are useless without commands. A blocked read of tasks may still bring some. */
+/*
+ * Wake-up messages are of no use without the connection for commands, so theirs is closed too. The
+ * one that reads tasks stays open, because it may still bring some.
+ */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
 	pipeline_lose(&shard->pipeline, why, now_ns);
@@ -42,7 +45,10 @@ static int read_takers(struct shard *shard, uint64_t now_ns)
 {
 	int result = takers_read(&shard->takers, now_ns);
 
-	/* The server is a replica now, or the queue was deleted: connect anew for commands too. */
+	/*
+	 * -EROFS means that the queue was deleted or the server is a replica now. Close the
+	 * connection for commands too, so that both are opened anew.
+	 */
 	if (result == -EROFS && shard->pipeline.link.wire)
 		shard_lose_commands(shard, result, now_ns);
 	return result;
@@ -54,7 +60,8 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Closes connections if a Sentinel names another master, because the old master's changes get lost.
+ * Reads a Sentinel's answer. If it names another master, the connections are closed, because what
+ * the old master still acknowledges will be lost.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {
@@ -69,7 +76,7 @@ static int read_watch(struct shard *shard, uint64_t now_ns)
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
-/* What reads and what closes each connection of a shard. */
+/* For each connection of a shard: where it is in the struct, and what reads and closes it. */
 static const struct {
 	size_t at;                                         /* where its struct link is */
 	int (*read)(struct shard *shard, uint64_t now_ns); /* a negative errno: close it */
@@ -156,8 +163,8 @@ void shard_wait_and_read(struct shard *shard, uint64_t until_ns)
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
 		/*
-		 * Read only from the connection that was polled, which may have been closed
-		 * meanwhile.
+		 * Handling an earlier connection may have closed this one, so read only if it is
+		 * still the one that was polled.
 		 */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i]) {
 			int result = links[i].read(shard, now_ns);

@@ -12,7 +12,11 @@
 #include "relay/sentinel_watch.h"
 #include "relay/takers_connection.h"
 
-/* Asks whether a lease still holds. The reply may come after timerhub_relay_take() has returned. */
+/*
+ * The request by which a take that must not wait long asks whether a lease still holds. It lies
+ * beside the shard because its reply may come after the take has returned. Protected by the relay's
+ * lock.
+ */
 struct brief_touch {
 	struct request request; /* `finished` is 1 if no reply is awaited */
 	bool is_awaited;        /* a take waits for the reply, or reads it */
@@ -24,7 +28,7 @@ struct shard {
 	struct shared *shared;
 	struct client client;
 	struct mailbox mailbox;
-	struct brief_touch brief_touch; /* protected by the relay's lock */
+	struct brief_touch brief_touch;
 	struct pipeline pipeline;
 	struct takers_connection takers;
 	struct scheduler scheduler;
@@ -34,34 +38,49 @@ struct shard {
 	pthread_t thread;
 	bool has_thread;
 	/*
-	 * What timerhub_relay_open() was told: 0, an error or SHARD_UNTRIED. Protected by the
-	 * relay's lock.
+	 * What timerhub_relay_open() was last told about the server: 0 if it is connected, the
+	 * error of the last attempt, or SHARD_UNTRIED. Protected by the relay's lock.
 	 */
 	int told;
 };
 
 #define SHARD_UNTRIED 1
 
-/* Initializes a shard, whose client has `keys` and `shard` already. `seed` spreads reconnects. */
+/*
+ * Initializes a shard, the connections to one server. The caller has already set `keys` and `shard`
+ * in shard->client. Processes with different seeds reconnect at different times.
+ */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
-/* Closes a shard's connections. Its thread must have ended. */
+/*
+ * Closes a shard's connections, and the descriptors on which its thread slept. That thread has
+ * ended, or was never started.
+ */
 void shard_fini(struct shard *shard);
 
 /*
- * In a forked child, closes the descriptors. Frees nothing, because the parent may have been
- * changing it.
+ * In a forked child, closes a shard's descriptors and frees nothing, because the shard's thread in
+ * the parent may have been changing the memory during the fork.
  */
 void shard_leave(struct shard *shard);
 
-/* Closes the connections for commands and wake-up messages, and sets when to connect again. */
+/*
+ * Closes the connection for commands, and with it the one for wake-up messages, and sets when to
+ * connect again.
+ */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns);
 
-/* Closes the connection that reads tasks. Tasks lost on it are asked for again. */
+/*
+ * Closes the connection that reads tasks, and sets when to connect again. Tasks that Redis may have
+ * sent on it are asked for once more.
+ */
 void shard_lose_takers(struct shard *shard, int why, uint64_t now_ns);
 
-/* Closes the connections for tasks and wake-up messages, each if its reply is overdue. */
+/*
+ * Closes the connection that reads tasks and the one for wake-up messages, each only if its next
+ * reply is overdue.
+ */
 void shard_lose_overdue(struct shard *shard, uint64_t now_ns);
 
 /* Sends what is buffered on all connections. Returns false if one of them was lost. */

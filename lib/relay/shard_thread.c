@@ -23,7 +23,10 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 /* ---- what is over ---- */
 
-/* Closes the connection that reads tasks if commands go to another server now. */
+/*
+ * Closes the connection that reads tasks if commands go to another server now. On the same server
+ * it stays open, because it may still bring a task before the lease ends.
+ */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
 	const struct address *server = &shard->pipeline.server, *old = &shard->takers.server;
@@ -33,7 +36,10 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		shard_lose_takers(shard, -EROFS, now_ns);
 }
 
-/* Lets timerhub_relay_take() wait for this server for 1 s more after a stop or close. */
+/*
+ * Limits how long timerhub_relay_take() waits for this server: to 1 s after a stop or close. If the
+ * server is away and there are others, the take does not wait for it.
+ */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -43,7 +49,6 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 	shard->client.reads.away = pipeline_why(&shard->pipeline);
 	shard->serves = shared->serves;
 	by_ns = shared->reads_end_ns;
-	/* Do not wait: this server is away, and others may have tasks. */
 	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
 		by_ns = now_ns;
 	requests_end_reads(&shard->mailbox.queued, by_ns);
@@ -53,7 +58,8 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Finishes expired calls, and closes connections with overdue replies. Returns when to call again.
+ * Finishes the calls whose timeout has ended, and closes connections whose reply is overdue.
+ * Returns when the next timeout ends or the next reply is overdue.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -73,7 +79,9 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 /* ---- the thread ---- */
 
 /*
- * Offers again the deliveries whose lease was not confirmed, unless the server still owes a reply.
+ * Offers again the deliveries whose lease Redis did not confirm. Called while there is a connection
+ * on which to ask once more. If a touch is still unanswered, the server hangs, and to ask would be
+ * of no use.
  */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
@@ -109,7 +117,8 @@ struct attempt {
 };
 
 /*
- * Does what cannot wait while connecting: ends expired calls. Returns false if the thread must end.
+ * Does what may not wait until all of them were asked: finishes the calls whose timeout has ended,
+ * and lets an open give up after its own. Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -117,7 +126,6 @@ static bool attempt_goes_on(void *arg)
 	struct shard *shard = attempt->shard;
 	uint64_t now_ns = sleeper_now_ns();
 
-	/* timerhub_relay_open() waits for its timeout only. */
 	if (shard->pipeline.why == 0 && now_ns - attempt->begin_ns >= shard->shared->timeout_ns) {
 		shard->pipeline.why = -EHOSTUNREACH;
 		tell_open(shard);
@@ -125,7 +133,9 @@ static bool attempt_goes_on(void *arg)
 	return mailbox_expire(&shard->mailbox, pipeline_why(&shard->pipeline), now_ns);
 }
 
-/* Does all work of the shard's thread that is due. Returns when to call again. */
+/*
+ * Does all work of the shard's thread that is due now. Returns the time at which to call it again.
+ */
 static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
@@ -138,8 +148,8 @@ static uint64_t pass(struct shard *shard)
 	tell_open(shard);
 	if (!open) {
 		/*
-		 * Take no tasks if a newer version has changed the queue, because they could not be
-		 * ended.
+		 * A later version has changed the layout of the queue's keys, so a task that is
+		 * taken now could not be ended: take no more.
 		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			shard_lose_takers(shard, pipeline->why, now_ns);
@@ -151,7 +161,10 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
-	/* Close the blocked read first, because it could bring a lost delivery a second time. */
+	/*
+	 * Redis will be asked again for lost deliveries. Close the connection for takers first,
+	 * because its blocked read could bring one of them a second time.
+	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
@@ -163,13 +176,15 @@ static uint64_t pass(struct shard *shard)
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
-/* Gives untaken tasks back, and returns their number. Called with the relay's lock held. */
+/*
+ * Gives untaken tasks back to Redis. Begins with the last, because each goes to the front of the
+ * stream. Returns how many commands it has sent. Called with the relay's lock held.
+ */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
 	struct delivery *one;
 	unsigned count = 0;
 
-	/* Begin with the last, because each goes to the front of the stream. */
 	while ((one = deliveries_take_last(&shard->shared->deliveries, shard->client.shard))) {
 		struct request retry = {
 			.kind = REQUEST_RETRY,
@@ -187,7 +202,10 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 	return count;
 }
 
-/* Gives up what is ours in Redis: untaken tasks, the consumer, and the place among relays. */
+/*
+ * Gives up what this process has in Redis: untaken tasks, its consumer, and its place among the
+ * relays. If Redis is away, others get these after leases and failover delays.
+ */
 static void say_goodbye(struct shard *shard)
 {
 	const struct request leave = { .kind = REQUEST_LEAVE, .id = shard->client.name };
@@ -196,15 +214,11 @@ static void say_goodbye(struct shard *shard)
 	unsigned owed = pipeline_owed(&shard->pipeline);
 	bool takes;
 
-	/*
-	 * Without a connection these tasks cannot be given back. Others get them after their
-	 * leases.
-	 */
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
 	/*
-	 * Close the blocked read, because it would create the deleted consumer again and take a
-	 * task.
+	 * Close the connection that reads tasks before the consumer is deleted below, because its
+	 * blocked read would create the consumer again and take a task.
 	 */
 	if (shard->takers.link.wire)
 		shard_lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());

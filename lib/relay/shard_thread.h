@@ -10,10 +10,16 @@
 
 #include "relay/shard.h"
 
-/* Starts the thread, which connects again and again. Returns 0 or an error of the kernel. */
+/*
+ * Starts the shard's thread, which connects to the server, and tries again if that fails. Returns 0
+ * or an error of the kernel; `told` says whether the server is connected.
+ */
 int shard_start(struct shard *shard);
 
-/* Ends the threads of all shards, which first give untaken tasks back to Redis. */
+/*
+ * Ends the threads of all shards. Each thread first gives back to Redis the tasks that it has read
+ * and that no caller has taken.
+ */
 void shards_end(struct shard *shards, uint32_t count);
 
 #endif

@@ -17,10 +17,14 @@
 #define SHARED_CONSUMER_BYTES 128
 
 /*
- * Tells the daemon timerhub-relay of servers' errors. relay_open() and the shards' threads call it.
+ * A callback by which the daemon timerhub-relay learns of errors of servers. relay_open() and the
+ * shards' threads call it.
  */
 struct watcher {
-	/* Called with 0 after a poll, or with the negative errno of a failed or refusing server. */
+	/*
+	 * Called with 0 after a poll of the queue, or with a negative errno if the server cannot be
+	 * reached or refuses the relay.
+	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
 	void *arg;
 };
@@ -40,11 +44,17 @@ struct shared {
 	uint32_t shard_count;
 	int ready_fd;
 
-	/* The relay's lock for all fields below. An eventcount's number may be read without it. */
+	/*
+	 * The relay's lock. It protects all fields below, except that an eventcount's number may be
+	 * read without it.
+	 */
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
-	/* timerhub_relay_open() waits here until a connection was made or has failed. */
+	/*
+	 * The eventcount on which timerhub_relay_open() waits. It is advanced whenever the
+	 * connection to a server was made or has failed.
+	 */
 	struct eventcount tries;
 	uint64_t hold_ns;       /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;       /* number of waiting takers */
@@ -52,12 +62,15 @@ struct shared {
 	bool serves;  /* this relay serves the queue, from the open on or from the first take on */
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
-	/* True while the library may read one task in advance. */
+	/*
+	 * True if the library may read one task in advance for an event loop. False after a take
+	 * that has returned a task, because another would wait until that one is handled.
+	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * Until when timerhub_relay_take() may wait for a server; UINT64_MAX before a stop or
-	 * close.
+	 * The time until which threads in timerhub_relay_take() may still wait for a server;
+	 * UINT64_MAX if the relay was neither stopped nor closed.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
@@ -66,8 +79,8 @@ struct shared {
 };
 
 /*
- * Makes ready_fd readable, and wakes a taker for each prefetched task. Called with the relay's lock
- * held.
+ * Shows callers that tasks were read: makes the descriptor of timerhub_relay_fd() readable, and
+ * wakes one taker for each task. Called with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 
@@ -75,7 +88,8 @@ void shared_show_prefetched(struct shared *shared);
 void shared_wake_takers(struct shared *shared);
 
 /*
- * Tells the daemon timerhub-relay of a server's answer or failure. Called without the relay's lock.
+ * Tells the daemon timerhub-relay, by its callback, that a server has answered (0) or failed (a
+ * negative errno). In other programs it does nothing. Called without the relay's lock.
  */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 

@@ -55,7 +55,8 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
 	/*
-	 * Keep an earlier timer, because a needless wake-up costs less than setting it each time.
+	 * Leave a timer that is set to an earlier time, because one needless wake-up costs less
+	 * than a system call for each sleep.
 	 */
 	bool is_set = deadline_fd_ends_by(sleeper->set_ns, until_ns, now_ns);
 
@@ -65,7 +66,10 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 		sleeper->set_ns = until_ns;
 		is_set = true;
 	}
-	/* If the timer could not be set, use poll()'s timeout, which is less exact. */
+	/*
+	 * If a sandbox refuses to set the timer, sleep by poll's own timeout, which has only
+	 * milliseconds.
+	 */
 	if (timeout_ms < 0 && !is_set)
 		timeout_ms = until_ns - now_ns < NS_PER_S
 		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1

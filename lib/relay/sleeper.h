@@ -2,8 +2,6 @@
 /*
  * A shard's thread sleeps in poll(2) on its connections, a timerfd and an eventfd for callers. The
  * timer wakes it directly: on a busy machine each thread between delays a task.
- *
- * Its clock goes on during a suspend, so a timeout that ends meanwhile expires at the resume.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -18,13 +16,19 @@ int sleeper_open(struct sleeper **ret_sleeper);
 /* Frees a sleeper whose thread has ended. It may be NULL. */
 void sleeper_close(struct sleeper *sleeper);
 
-/* Returns the time on CLOCK_BOOTTIME. Never mix it with the CLOCK_MONOTONIC of wire_call(). */
+/*
+ * Returns the time on CLOCK_BOOTTIME, so that a timeout that ends during a suspend expires at the
+ * resume. wire_call() uses CLOCK_MONOTONIC: never mix the two.
+ */
 static inline uint64_t sleeper_now_ns(void)
 {
 	return clock_boottime_ns();
 }
 
-/* Sleeps until `until_ns`, a ready descriptor or sleeper_wake(). `fds` needs room for two more. */
+/*
+ * Sleeps until `until_ns`, a ready descriptor or sleeper_wake(), even if that was called before.
+ * Sets `revents`. `fds` must have room for two more descriptors behind `count`.
+ */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 
 /* Wakes the thread that sleeps, or lets its next sleep end at once. Any thread may call it. */

@@ -37,12 +37,14 @@ _Static_assert(offsetof(struct submitted, request) == 0,
                "submissions_complete() casts the request");
 
 /*
- * Registers changes, linked by `next`, before they are queued. Returns false if there are too many.
+ * Takes room for `count` changes, which are linked by `next`, before they are queued. Returns
+ * false, and takes none, if there would be more than SUBMISSIONS_MAX.
  */
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
 /*
- * Adds a finished change to the completions. Any thread may call it, perhaps with the relay's lock.
+ * Adds the change of a request to the completions. This function is the callback `completed` of
+ * each submitted request, so any thread may call it, perhaps with the relay's lock held.
  */
 void submissions_complete(struct request *request);
 
@@ -55,7 +57,8 @@ struct submitted *submissions_take(struct submissions *all);
 int submissions_fd(struct submissions *all);
 
 /*
- * Frees all changes and closes the descriptor. A forked child (is_copy) only closes the descriptor.
+ * Frees all changes that were submitted, and closes the descriptor. In a forked child (is_copy) it
+ * only closes the descriptor.
  */
 void submissions_fini(struct submissions *all, bool is_copy);
 

@@ -47,7 +47,10 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 	return 0;
 }
 
-/* Copies all changes into a list linked by `next`, or none if one is wrong. */
+/*
+ * Copies all changes into a list that is linked by `next`. If one of them is wrong, there is no
+ * list.
+ */
 static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_change *changes,
                     unsigned count, uint64_t tag, struct submitted **ret_first)
 {

@@ -3,9 +3,6 @@
  * Implements timerhub_relay_take(), timerhub_relay_stop() and timerhub_relay_fd(), which any thread
  * may call. The library reads one task in advance for each thread that waits for one, or one task
  * if the program waits on the descriptor.
- *
- * The relay's lock: the static functions are called with it. Those that ask a server, or wait,
- * release it meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,12 +14,21 @@
 
 /* How long to wait before a delivery that could not be confirmed is offered again. */
 #define ASIDE_NS UINT64_C(10000000)
-/* How much longer than two round trips an event loop waits for a server that may hang. */
+/*
+ * A take of an event loop waits for a server for two round trips and this time, so that a server
+ * that hangs does not stop the loop.
+ */
 #define ANSWER_NS UINT64_C(100000000)
-/* How often to confirm a lease before the task is handed out all the same. */
+/*
+ * How often to ask whether a lease still holds, if the answer takes half of a lease to come. After
+ * that the task is handed out all the same.
+ */
 #define CONFIRM_MAX 4u
 
-/* Renews a delivery's lease, and waits for the reply until the call's timeout. */
+/*
+ * Begins a delivery's lease again, and waits for the reply until the call's timeout. The relay's
+ * lock is released meanwhile.
+ */
 static int touch(struct timerhub_relay *relay, const struct delivery *one)
 {
 	struct request request = { .kind = REQUEST_TOUCH, .id = one->id, .delivery = one->entry };
@@ -35,8 +41,9 @@ static int touch(struct timerhub_relay *relay, const struct delivery *one)
 }
 
 /*
- * Renews a delivery's lease without stopping an event loop for long. May return -ETIMEDOUT or
- * -EBUSY.
+ * Begins a delivery's lease again, but waits for the reply only as long as an event loop may stand
+ * still, and then returns -ETIMEDOUT. A later reply does no harm, because the task is set aside.
+ * Returns -EBUSY if the server has not replied to another such question yet.
  */
 static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
 {
@@ -47,7 +54,6 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 	uint64_t by_ns = now_ns + ANSWER_NS + 2 * shard->client.reads.round_ns;
 	int result = -ETIMEDOUT;
 
-	/* The server has not replied to an earlier such question. */
 	if (brief->is_awaited || eventcount_number(&request->finished) == 0)
 		return -EBUSY;
 	memcpy(brief->id, one->id, sizeof(brief->id));
@@ -62,14 +68,16 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 	     now_ns = sleeper_now_ns())
 		eventcount_wait(&request->finished, 0, by_ns - now_ns);
 	lock_take(&relay->shared.lock);
-	/* Redis may answer later. That does no harm, because the delivery was put aside. */
 	if (eventcount_number(&request->finished) == 1)
 		result = request->result;
 	brief->is_awaited = false;
 	return result;
 }
 
-/* Renews a lease that may be over. If the task is lost, frees it and returns -ESTALE. */
+/*
+ * Begins a delivery's lease again, if it may be over. Returns 0, or -ESTALE if the task is gone or
+ * another taker's, and then frees the delivery. The relay's lock is released meanwhile.
+ */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {
 	invariant(one->shard < relay->shared.shard_count);
@@ -95,7 +103,10 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, boo
 	return 0;
 }
 
-/* Hands out a task that was read in advance. Returns 1, 0 or an error of confirm_lease(). */
+/*
+ * Hands out a task that was read in advance. Returns 1, 0 if there is none, or an error of
+ * confirm_lease(). The relay's lock is held, and may be released meanwhile.
+ */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                     bool briefly)
 {
@@ -123,7 +134,10 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 	return 1;
 }
 
-/* Hands out a task as hand_out() does, or returns -ESHUTDOWN if none can come any more. */
+/*
+ * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
+ * come any more, or an error of hand_out().
+ */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                        bool briefly)
 {
@@ -140,7 +154,10 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 
 /* ---- take, and wait only briefly for each server ---- */
 
-/* Asks each connected server for a task. Returns the error of the first unconnected one, or 0. */
+/*
+ * Asks every connected server for a task, if it was not asked already. Returns 0 if all are
+ * connected, or the error of the first that is not.
+ */
 static int ask_servers(struct timerhub_relay *relay)
 {
 	int failure = 0;
@@ -159,7 +176,10 @@ static int ask_servers(struct timerhub_relay *relay)
 	return failure;
 }
 
-/* Returns until when to wait for the answers of the servers. */
+/*
+ * Returns until when to wait for the servers that were asked for a task. If there is nothing to
+ * wait for, the time is not after `now_ns`.
+ */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
 	uint64_t by_ns = 0;
@@ -175,8 +195,9 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes a task, or asks all servers and waits briefly. *ret_failure gets an unconnected server's
- * error.
+ * Takes a task. If none was read in advance, asks all servers at once and waits briefly. Stores in
+ * *ret_failure the error of a server that is not connected, or 0. The relay's lock is released
+ * during the wait.
  */
 static int take_briefly(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         int *ret_failure)
@@ -198,19 +219,28 @@ static int take_briefly(struct timerhub_relay *relay, struct timerhub_relay_task
 	return result;
 }
 
-/* Takes a task for a program that polls timerhub_relay_fd(). */
+/*
+ * Takes a task for a program that polls timerhub_relay_fd(). The relay's lock is released
+ * meanwhile.
+ */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	int failure, result = take_briefly(relay, ret_task, &failure);
 
-	/* The task is set aside, and the descriptor shows it when the server has replied. */
+	/*
+	 * Redis has not answered, so the task is put aside. The descriptor becomes readable again
+	 * when Redis answers.
+	 */
 	if (result == -EBUSY)
 		result = 0;
-	/* While the program works on a task, do not read another one in advance. */
+	/*
+	 * If the program has got a task, read no other: it would wait until the program has handled
+	 * that task.
+	 */
 	relay->shared.armed = result != 1;
 	/*
-	 * Clear the descriptor only after an empty take, because programs may take one task per
-	 * wake-up.
+	 * There is no task, so make the descriptor unreadable. After a task it stays readable,
+	 * because a program may take one task each time it polls.
 	 */
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
@@ -222,8 +252,8 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 /* ---- take, and wait for a task or for each server ---- */
 
 /*
- * Waits for a prefetched task until `until_ns`, `left_ns` from now. Another thread may take it
- * first.
+ * Waits until a task was read, or until `until_ns`, which is `left_ns` from now. Another thread may
+ * take that task first. The relay's lock is released during the wait.
  */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
@@ -242,14 +272,17 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 		relay->shared.wait_until_ns = 0;
 }
 
-/* Takes a task, or waits until there is one. Returns 0 after the timeout. */
+/*
+ * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
+ * Called with the relay's lock held, which is released during the wait.
+ */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
 	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
-	/* Redis can't wait for less than 1 ms. */
+	/* Redis blocks for 1 ms at least, and a wait may be over before it is asked at all. */
 	if (timeout_ns < NS_PER_MS) {
 		int unused, result = take_briefly(relay, ret_task, &unused);
 
@@ -271,7 +304,10 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	}
 }
 
-/* Asks one server after the other for a task. Returns 1, 0, -ESHUTDOWN or the first error. */
+/*
+ * Asks one server after the other for a ready task. Returns 1 if it got one, 0 if none has one, the
+ * first error of a server, or -ESHUTDOWN. Releases the relay's lock meanwhile.
+ */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	uint32_t first = relay->turn++ % relay->shared.shard_count;
@@ -294,7 +330,10 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 	return last != 0 ? last : failure;
 }
 
-/* Makes this process serve the queue from its first take on, because perhaps nobody else does. */
+/*
+ * Makes this process serve the queue, that is, move due tasks into the stream, from its first take
+ * on. If nobody did that, takes would wait for ever.
+ */
 static void begin_taking(struct timerhub_relay *relay)
 {
 	if (relay->shared.takes)
@@ -350,7 +389,10 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/* Let the library read a task ahead, because an event loop may poll before it takes. */
+	/*
+	 * The first call lets the library read one task in advance, because the event loop may poll
+	 * ready_fd before it takes a task.
+	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	relay_wake_shards(relay);

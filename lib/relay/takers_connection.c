@@ -20,12 +20,14 @@ void takers_init(struct takers_connection *takers, struct client *client, uint64
 	link_init(&takers->link, seed);
 }
 
-/* Returns how many tasks to read now. Called with the relay's lock held. */
+/*
+ * Returns how many tasks to read now, or 0. Stores in *ret_ms how long Redis may block for them.
+ * Called with the relay's lock held.
+ */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;
 
-	/* How long Redis may block. */
 	*ret_ms = BLOCK_MAX_MS;
 	if (shared->deliveries.prefetched > 0 || shared->stopped)
 		return 0;
@@ -102,7 +104,10 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	if (takers->reading)
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
-	/* Do not read a second task here: it would wait although another worker is idle. */
+	/*
+	 * Send no read while another is under way on the connection for commands. If both brought a
+	 * task, the second would wait here although another worker is idle.
+	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)

@@ -19,14 +19,22 @@ struct takers_connection {
 
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed);
 
-/* Reads tasks by a blocking XREADGROUP if callers wait for any. Returns when to call again. */
+/*
+ * Asks the server for tasks, by an XREADGROUP that blocks, if callers wait for any. Returns when to
+ * call it again.
+ */
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns);
 
-/* Reads tasks. Close this connection after an error, and all of the server's after -EROFS. */
+/*
+ * Reads tasks that the server has sent. After an error the caller must close this connection, and
+ * after -EROFS (a replica, or a deleted queue) all connections to the server.
+ */
 int takers_read(struct takers_connection *takers, uint64_t now_ns);
 
-/* Closes the connection. Returns true if tasks may be lost with a read in flight. */
+/*
+ * Closes the connection. Returns true if a read was in flight, so that tasks may be lost with it.
+ */
 bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns);
 
 #endif

@@ -65,7 +65,7 @@ static int failure_of(const struct tls *tls)
 
 /* ---- open ---- */
 
-/* Gives no password for a key, because OpenSSL would ask for it on the terminal. */
+/* Answers that there is no password for a key, because OpenSSL would ask for it on the terminal. */
 static int give_no_password(char *buffer, int size, int writes, void *arg)
 {
 	(void)buffer;
@@ -137,7 +137,10 @@ int tls_open(struct tls **ret_tls, const struct address *address)
 
 	if (!tls)
 		return -ENOMEM;
-	/* OpenSSL must not free its data at exit, because an open relay still uses the data. */
+	/*
+	 * Keep OpenSSL from freeing its data at exit, because a relay that is still open goes on to
+	 * use it.
+	 */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	ERR_clear_error();
 	result = prepare(tls, address);
@@ -165,7 +168,10 @@ int tls_put(struct tls *tls, const void *sealed, size_t len)
 	return BIO_write(tls->in, sealed, (int)len) == (int)len ? 0 : -ENOMEM;
 }
 
-/* Returns 0 if OpenSSL waits for more from the server, or an error. */
+/*
+ * Returns what a call of OpenSSL that has stored no bytes means: 0 if it waits for more from the
+ * server, or an error.
+ */
 static int waits(const struct tls *tls, int count)
 {
 	switch (SSL_get_error(tls->ssl, count)) {

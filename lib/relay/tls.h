@@ -7,7 +7,6 @@
  *
  * -EACCES stands for every refused certificate, of either side, and for one that can't be read;
  * error_reply_words() says which. -EPROTO: the server does not speak TLS.
- * -EHOSTUNREACH: the connection has ended.
  */
 #ifndef RELAY_TLS_H
 #define RELAY_TLS_H
@@ -25,13 +24,14 @@ void tls_close(struct tls *tls); /* the argument `tls` may be NULL */
 int tls_put(struct tls *tls, const void *sealed, size_t len);
 
 /*
- * Continues the handshake, or decrypts. Returns the bytes stored, 0 if more must come, or an error.
+ * Continues the TLS handshake or, after that, decrypts. Returns the number of bytes in `plain`, 0
+ * if the server must send more, -EHOSTUNREACH at the connection's end, or the handshake's error.
  */
 int tls_get(struct tls *tls, void *plain, size_t len);
 
 /*
- * Appends to `sealed` what to send next: handshake bytes, or `plain` encrypted. Returns 0 or an
- * error.
+ * Appends to `sealed` what must be sent next: a part of the handshake, or after that the bytes of
+ * `plain`, encrypted. Then `plain` is empty. Returns 0 or the handshake's error.
  */
 int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
 

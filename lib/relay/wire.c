@@ -4,13 +4,6 @@
  * hiredis. Of hiredis only the parser of replies is used, because hiredis's own connections raise
  * SIGPIPE. Without TLS the bytes on the socket are those of the buffers. With TLS they go through
  * tls.h.
- *
- * Number of the socket: with a number from 0 to 2 it could take the place of a closed stderr. A
- * program's write to that would hit a socket that is not connected yet, and SIGPIPE would kill the
- * program.
- *
- * Servers without TLS: they take a TLS handshake for the beginning of a command, and wait for its
- * end. So an unanswered handshake suggests such a server.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -41,7 +34,10 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
-	/* True if the next reply is the command's, and not that of the ASKING before it. */
+	/*
+	 * True if the next reply is the command's, false if it is that of ASKING, which is skipped.
+	 * ASKING makes a cluster node accept keys that are still being moved to it.
+	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
@@ -49,7 +45,10 @@ struct wire {
 
 /* ---- connect ---- */
 
-/* Returns a refused connect's errno, never -ENOENT, which would mean a missing task. */
+/*
+ * Returns the errno for a refused connect. It is never -ENOENT, which callers take to mean that a
+ * task is missing.
+ */
 static int refusal(int error)
 {
 	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;
@@ -57,7 +56,10 @@ static int refusal(int error)
 
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
-	/* Keep the socket off the numbers 0 to 2 (see the head of this file). */
+	/*
+	 * Keep the TCP socket off the numbers 0 to 2. A program's write to its closed stderr would
+	 * hit a socket that is not connected yet, and SIGPIPE would kill the program.
+	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, result = 0;
@@ -87,7 +89,10 @@ static int connect_unix(const char *path, int *ret_fd)
 	return connect_socket(AF_UNIX, (const struct sockaddr *)&to, sizeof(to), ret_fd);
 }
 
-/* Begins to connect to one IP address of the host, which `tries` selects. */
+/*
+ * Begins to connect to one IP address of the host. The connect does not block, so it fails only
+ * later, and then the next attempt begins with the next address.
+ */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
@@ -146,7 +151,10 @@ void wire_close(struct wire *wire)
 	if (wire->reader)
 		redisReaderFree(wire->reader);
 	if (wire->fd >= 0) {
-		/* Shut it down, because a forked child's copy would keep it open and take tasks. */
+		/*
+		 * A forked child's copy would keep the connection open, and a read that is blocked
+		 * on it would take tasks. So shut it down, not only close it.
+		 */
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
 	}
@@ -172,7 +180,10 @@ int wire_fd(const struct wire *wire)
 	return wire->fd;
 }
 
-/* Returns whether something can be sent now. Commands wait for the end of the TLS handshake. */
+/*
+ * Returns whether there is something to send now. Before the TLS handshake has ended, commands have
+ * to wait for the server.
+ */
 bool wire_has_output(const struct wire *wire)
 {
 	if (!wire->tls)
@@ -233,7 +244,10 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 	return result;
 }
 
-/* Sends encrypted bytes. If that fails, returns the error of a TLS alert, if one has come. */
+/*
+ * Sends encrypted bytes. If that fails, the server may have closed the connection with a TLS alert,
+ * which is still unread: read it and return its error.
+ */
 static int send_sealed(struct wire *wire)
 {
 	int result = send_bytes(wire, &wire->sealed), told;
@@ -316,8 +330,8 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 }
 
 /*
- * Returns the error for an overdue reply. An unanswered TLS handshake suggests a server without
- * TLS.
+ * Returns the error for an overdue reply. If the TLS handshake is unanswered, the server probably
+ * has no TLS and waits for the end of a command line.
  */
 static int overdue(const struct wire *wire)
 {

@@ -3,9 +3,6 @@
  * A wire is a nonblocking socket to a Redis server, which sends commands and reads parsed replies;
  * a link (link.h) says when to reconnect. Only wire_open() can block, to resolve a name, and
  * wire_call(). One thread at a time uses it.
- *
- * Errors: wire_open() and wire_flush() also return errors of the kernel. wire_call() returns those
- * of wire_flush() and wire_next() too.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -24,14 +21,17 @@ struct reply; /* a reply of a server; reply_free() also frees its elements */
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
 /*
- * Begins to connect. Returns -EHOSTUNREACH for an unknown name, -ECONNREFUSED without a unix
- * socket.
+ * Begins to connect. Returns 0, -EHOSTUNREACH if the name is unknown, -ECONNREFUSED if there is no
+ * such unix socket, or an error of the kernel.
  */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 void wire_leave(struct wire *wire); /* closes only the descriptor; `wire` may be NULL */
 
-/* Returns whether the host has another IP address to try. */
+/*
+ * Returns whether the host's name has more IP addresses. To try the next one, add 1 to `tries` of
+ * the address and call wire_open() again.
+ */
 bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
@@ -40,19 +40,26 @@ bool wire_has_output(const struct wire *wire);
 struct bytes *wire_output(struct wire *wire);
 
 /*
- * Sends what the socket accepts. Returns 0, -ENOMEM, -EHOSTUNREACH for a lost connection, or
- * another error.
+ * Sends as much of the buffer as the socket accepts. Returns 0, -ENOMEM if a command did not fit
+ * into memory, -EHOSTUNREACH if the connection is lost, or the error of connecting.
  */
 int wire_flush(struct wire *wire);
 
-/* Reads all that has arrived. Returns 0, -EPROTO for nonsense, or an error of wire_flush(). */
+/*
+ * Reads all bytes that have arrived. Returns 0, -EPROTO if they are no replies of Redis, or an
+ * error of wire_flush().
+ */
 int wire_fill(struct wire *wire);
 
-/* Stores the next reply, and returns 1, or 0 if none is complete. The caller frees the reply. */
+/*
+ * Stores the next complete reply, which the caller frees. Returns 1, 0 if there is none, -EPROTO or
+ * -ENOMEM.
+ */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Sends the buffer and waits for one reply, perhaps an error reply. Returns -ETIMEDOUT if overdue.
+ * Sends the buffer and waits for one reply, which may be an error of the server. Returns 0,
+ * -ETIMEDOUT, or an error of wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 

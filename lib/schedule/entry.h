@@ -11,18 +11,25 @@
 #include <stdint.h>
 
 #define SLOT_NONE UINT32_MAX
-/* The most timers that a schedule can have, so that slot + 1 fits into 26 bits. */
+/*
+ * The most timers that a schedule can have. It is 2 less than 2^26, so that slot + 1 fits into 26
+ * bits.
+ */
 #define SCHEDULE_SLOTS_MAX (((uint32_t)1 << 26) - 2)
 
 /*
- * Says where in the schedule a slot's entry lies. Only the thread that keeps the schedule uses it.
+ * Says where in the schedule the entry of a timer's slot lies. Only the thread that keeps the
+ * schedule, a hub's owner or a loop's thread, reads and writes it.
  */
 struct timer_filing {
 	uint32_t where; /* WHERE_WHEEL, _RUN or _HEAP, and the position there; 0: not scheduled */
 	uint32_t place; /* a hub's: low bits of where the slot's latest handle is in the outbox */
 };
 
-/* The two highest bits of timer_filing.where name the part, and the others the position in it. */
+/*
+ * The two highest bits of timer_filing.where say which part of the schedule has the entry, and the
+ * other bits are the entry's position there.
+ */
 #define WHERE_WHEEL ((uint32_t)1 << 30)
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
@@ -30,8 +37,8 @@ struct timer_filing {
 _Static_assert(SCHEDULE_SLOTS_MAX <= ~WHERE_MASK, "run and heap have a position for each slot");
 
 /*
- * An entry of the schedule: the timer in `slot` is due at `at_ns`. Packed, because millions are
- * moved.
+ * An entry of the schedule: the timer in `slot` is due at `at_ns`. It is packed into 12 bytes,
+ * because millions of entries are sorted and moved.
  */
 struct timer_due {
 	uint64_t at_ns;

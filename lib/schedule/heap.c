@@ -95,7 +95,10 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
-	/* The last entry of the array fills the hole, for which it may be too early or late. */
+	/*
+	 * The last entry of the array fills the hole. It may be too early or too late for that
+	 * place.
+	 */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else

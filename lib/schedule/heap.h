@@ -47,7 +47,10 @@ static inline uint32_t heap_peek(const struct heap *heap)
 	return heap->entries[0].slot;
 }
 
-/* Removes the earliest timer in O(log n), and returns its slot. The heap must not be empty. */
+/*
+ * Removes the earliest timer of the heap, which must not be empty, and returns its slot. Takes
+ * O(log n).
+ */
 uint32_t heap_take(struct heap *heap);
 
 #endif

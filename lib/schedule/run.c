@@ -12,7 +12,10 @@
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
 _Static_assert(2 * RUN_DIGIT_BITS == RUN_TIME_BITS, "two digits sort a run");
-/* Up to so many entries are sorted by insertion, which is faster for so few. */
+/*
+ * Up to so many entries are sorted by insertion, because that is faster for so few than counting
+ * their digits.
+ */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
@@ -46,7 +49,11 @@ static void run_sort_by_insertion(struct run *run)
 	}
 }
 
-/* Sorts by 8 bits of the times into `spare`. Entries that agree in these bits keep their order. */
+/*
+ * Sorts the entries by 8 bits of their times into the array `spare`, and then swaps the two arrays.
+ * Entries that agree in these bits keep their order. So sorting first by the low bits and then by
+ * the high bits sorts by both.
+ */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
 	uint32_t places[RUN_DIGITS] = { 0 };
@@ -73,7 +80,6 @@ void run_sort(struct run *run)
 	if (run->end <= RUN_INSERTION_MAX) {
 		run_sort_by_insertion(run);
 	} else {
-		/* Sort by the low bits first, because the second sort keeps their order. */
 		run_sort_by_digit(run, 0);
 		run_sort_by_digit(run, RUN_DIGIT_BITS);
 	}
@@ -84,7 +90,10 @@ void run_sort(struct run *run)
 	}
 }
 
-/* Skips removed entries at the front. If none is left, the array begins at 0 again. */
+/*
+ * Skips the removed entries at the beginning of the sorted array. If no entry is left, the array
+ * begins at index 0 again.
+ */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)

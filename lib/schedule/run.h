@@ -29,18 +29,22 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Adds a timer at the end, without sorting. Call run_sort() after the last one. */
+/*
+ * Adds a timer at the end of the array, without sorting. The caller must call run_sort() when it
+ * has added all timers.
+ */
 void run_add(struct run *run, struct timer_due due);
 
 /*
- * Sorts by the low RUN_TIME_BITS bits of the times, because timers of one bucket share the others.
+ * Sorts the array of timers by time. Compares only the low RUN_TIME_BITS bits, because all timers
+ * come from one bucket of the wheel and agree in the others.
  */
 void run_sort(struct run *run);
 
 /* Removes the timer in `slot` from the sorted array. The timer must be in the array. */
 void run_remove(struct run *run, uint32_t slot);
 
-/* Returns the deadline of a timer that is in the sorted array. */
+/* Returns when the timer in `slot`, which must be in the sorted array, is due. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
 /*
@@ -56,7 +60,10 @@ static inline uint64_t run_first_ns(const struct run *run)
  */
 uint32_t run_take(struct run *run);
 
-/* Returns the slot of a later timer, which can be prefetched, or SLOT_NONE. */
+/*
+ * Returns the slot of the entry `ahead` places behind the earliest, so that the caller can prefetch
+ * its timer. Returns SLOT_NONE if there is none, or if it was removed.
+ */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

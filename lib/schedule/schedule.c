@@ -112,7 +112,10 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 	return 1;
 }
 
-/* Prefetches what schedule_file_chunk() needs for this chunk. */
+/*
+ * Prefetches what moving a chunk (up to 20 timers) touches: the timers' elements of `filings`, and
+ * the next chunk. They are in no cache.
+ */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
 	uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
@@ -125,7 +128,10 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* Moves the timers of one chunk to lower levels, or into the run if they are due soon. */
+/*
+ * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached, to
+ * lower levels or, if due within 65.5 us, into `run`.
+ */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -140,7 +146,10 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* Moves the wheel on to `base_ns`, and distributes the timers of the bucket there. */
+/*
+ * Moves the wheel's own time forward to `base_ns`. The entries of that time's bucket go to lower
+ * levels, or into the sorted array `run`, which must be empty.
+ */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -159,7 +168,10 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Takes the earliest timer of run and heap. Returns SLOT_NONE if it is not due. */
+/*
+ * Takes the earliest timer in the run (a sorted array) and the heap, and returns its slot. Returns
+ * SLOT_NONE if it is not due at `now_ns`.
+ */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -171,8 +183,8 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the wheel's earliest timer if it is due. Inlined, it would make schedule_take() save
- * registers.
+ * Takes the earliest timer out of the wheel if it is due; `run` and the heap must be empty. Not
+ * inlined, so that schedule_take() saves fewer registers in each call.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
@@ -180,12 +192,16 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
 		/*
-		 * UINT64_MAX means that the wheel is empty. A manual clock can have this time too.
+		 * An empty wheel has the bound UINT64_MAX. Nothing is due then, even if a manual
+		 * clock shows that time.
 		 */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/* A bucket with one timer needs no sort. */
+			/*
+			 * A timer that is alone in its bucket needs no sort. The first timer of a
+			 * long bucket, if known, is taken now, and a later call sorts the others.
+			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
@@ -193,7 +209,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
 		/*
-		 * If nothing is due, move the wheel to now, so that later inserts get low levels.
+		 * If nothing is due, the wheel moves forward to now, so that what is inserted next
+		 * gets a low level and need not be moved down later.
 		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
@@ -220,7 +237,10 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
                     uint64_t ret_counts[AHEAD_RANGES])
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
-	/* All timers in run and heap are due within 65.5 us. Removed entries are counted too. */
+	/*
+	 * The run (a sorted array) and the heap have only what is due within a finest bucket, 65.5
+	 * us. Removed entries of the run are counted too.
+	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);
 }

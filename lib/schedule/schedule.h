@@ -27,14 +27,17 @@ struct schedule {
 };
 
 /*
- * Opens an empty schedule for `slots` timers, with as many `filings`. Returns 0 or a negative
- * errno.
+ * Opens an empty schedule for timers with numbers (slots) below `slots`. `filings` has `slots`
+ * elements, which record where each timer's entry is. Returns 0 or a negative errno.
  */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 
 void schedule_close(struct schedule *schedule);
 
-/* Schedules a timer for this time, or moves it there. UINT64_MAX takes it out of the schedule. */
+/*
+ * Schedules the timer in `slot` for this time. If the timer was scheduled for another time, it is
+ * moved. UINT64_MAX takes it out of the schedule.
+ */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
 /* Prefetches the memory that is touched when the timer in `slot` is moved to another time. */
@@ -51,36 +54,49 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots whose entries may be too early, and returns how many. The caller
- * reschedules them.
+ * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
+ * their timers were moved later. Returns how many. The caller must reschedule each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Takes the earliest timer if it is due. Returns SLOT_NONE if it is not. Returns SLOT_DEAR if
- * `cheaply` and a sort is needed.
+ * Takes the earliest timer out of the schedule and returns its slot.
+ * - SLOT_NONE: no timer is due at `now_ns`
+ * - SLOT_DEAR, only with `cheaply`: deliver what you have, because a long sort comes next
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
-#define SLOT_DEAR (SLOT_NONE - 1) /* only if `cheaply`: a long sort comes next, so deliver first */
+#define SLOT_DEAR (SLOT_NONE - 1)
 
-/* Returns the slot of a timer that will be taken soon, or SLOT_NONE. */
+/*
+ * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it, or
+ * SLOT_NONE if none is known. `ahead` is an index into the sorted array `run`, from its next entry.
+ */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
 	return run_empty(&schedule->run) ? wheel_peek(&schedule->wheel)
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Tells whether the sorted array `run` was just filled. Then its timers should be prefetched. */
+/*
+ * Returns true if schedule_take() has just filled the sorted array `run` and taken its first entry.
+ * Then it pays to prefetch the timers in it.
+ */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;
 }
 
-/* Returns when the earliest timer is due, or UINT64_MAX. Can be too early, but never too late. */
+/*
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after the earliest was removed (see wheel_bound_ns()), but not too late.
+ */
 uint64_t schedule_next_ns(struct schedule *schedule);
 
-/* Counts timers by how soon they are due (wheel_ahead()). Takes up to half a millisecond. */
+/*
+ * Counts the timers by how soon after `now_ns` they are due, as wheel_ahead() does. This takes up
+ * to half a millisecond if thousands of buckets have entries.
+ */
 void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
                     uint64_t ret_counts[AHEAD_RANGES]);
 

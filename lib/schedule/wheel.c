@@ -16,8 +16,7 @@
  * A sweep (struct wheel_sweep) goes from a bucket's first chunk to the last, and in each chunk from
  * the last entry to the first. A removal fills the hole with the last entry of the first chunk.
  * Still no entry is missed: either this entry was visited before, or the hole is still to be
- * visited. Whoever sweeps removes each entry or inserts it again. So when the sweep ends, the
- * earliest time that was inserted since it began is the bucket's lower bound.
+ * visited.
  */
 #include "schedule/wheel.h"
 
@@ -25,7 +24,10 @@
 
 #include "base/invariant.h"
 
-/* A bucket of more chunks is not searched for its earliest entry, which would take too long. */
+/*
+ * If a bucket has more chunks than this and loses its earliest entry, its new earliest time is not
+ * searched for, because that would take too long.
+ */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -43,13 +45,16 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
 	};
 }
 
-/* Returns how many bits of a time lie below the 12 that choose a bucket here. */
+/* Returns how many bits of a time are below the 12 bits that choose a bucket on this level. */
 static unsigned level_shift(unsigned level)
 {
 	return WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 }
 
-/* Returns the level for an entry with this time, for which wheel_covers() must be true. */
+/*
+ * Returns the level of the wheel to which an entry with this time belongs. wheel_covers() must be
+ * true for the time.
+ */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
 	return (bits_highest(at_ns ^ wheel->base_ns) - WHEEL_FINEST_SHIFT) / WHEEL_DIGIT_BITS;
@@ -116,7 +121,10 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
 }
 
-/* Finds the entry of a slot. Returns its chunk, and in *ret_entry its index there. */
+/*
+ * Finds the entry of the timer in `slot`. Returns the index of its chunk (a block of 20 entries),
+ * and in *ret_entry the entry's index in the chunk.
+ */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
 	uint32_t where = wheel->filings[slot].where;
@@ -144,7 +152,10 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 	bucket->bound_slot = due.slot;
 }
 
-/* Lowers the bound of a bucket, and of a sweep in it, to a new entry's time. */
+/*
+ * Keeps the lower bound of a bucket's times right after an entry was stored in the bucket. A sweep,
+ * a walk over all entries of the bucket, has such a bound too.
+ */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
 {
@@ -153,7 +164,10 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* Forgets that this slot is the bucket's earliest. The slot's old time stays the lower bound. */
+/*
+ * Forgets that the timer in `slot` is the earliest of its bucket, because it is about to be removed
+ * or moved. Its old time stays the bucket's lower bound.
+ */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -163,7 +177,10 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* Ends a sweep of this bucket, because the bucket is empty now. */
+/*
+ * Ends the wheel's sweep, a walk over all entries of one bucket, if it is in this bucket, because
+ * the bucket has become empty.
+ */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -219,8 +236,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * Prefetch the filing of the entry that the next removal from this bucket will
-		 * move.
+		 * The next removal from this bucket fills the hole with this last entry, and writes
+		 * the entry's new position into an element of `filings`. Prefetch that element.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -259,7 +276,10 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return wheel->chunks[bucket->first].behind >= WHEEL_RESCAN_CHUNKS_MAX;
 }
 
-/* Searches a bucket for its earliest entry, if that is unknown and the bucket is not long. */
+/*
+ * If a bucket's lower bound may be too early, searches the bucket for its earliest time, except in
+ * a long bucket. `wheel` is const, because its entries stay the same.
+ */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;
@@ -328,7 +348,10 @@ uint32_t wheel_peek(const struct wheel *wheel)
 	return bucket->bound_slot;
 }
 
-/* Counts the entries of a bucket by time. In a long bucket, looks only at the first chunk. */
+/*
+ * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Because
+ * buckets can be long, the first chunk stands for the others.
+ */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
 {
@@ -356,7 +379,10 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts)
 
 /* ---- sweeping ---- */
 
-/* Begins or continues a sweep of this bucket. Returns how many of its slots were stored. */
+/*
+ * Begins or continues a sweep, which is a walk over all entries of this bucket. Stores the slots of
+ * the next entries, at most `max`, and returns how many it has stored.
+ */
 static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
                             unsigned max)
 {
@@ -388,7 +414,10 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* Ends a sweep. The bucket's bound becomes the earliest time that was inserted meanwhile. */
+/*
+ * Ends a sweep, a walk over all entries of one bucket. Each was removed or inserted again, so the
+ * earliest time that was inserted is the bucket's bound.
+ */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -418,7 +447,10 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		wheel_end_sweep(wheel, level_index);
 	}
 	wheel_rescan(wheel, bucket);
-	/* A long bucket that has lost its earliest entry has only a bound, but no slot. */
+	/*
+	 * The bucket's bound is a lower limit of its times. In a long bucket whose earliest entry
+	 * has gone, it can be earlier than every entry. Then no entry is found, and 0 is returned.
+	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
 	slots[0] = bucket->bound_slot;
@@ -435,7 +467,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
 	/*
-	 * Check every bucket anew if an empty wheel goes back, because the wall clock was set back.
+	 * An empty wheel can go back in time, because the wall clock can be set back. Then every
+	 * bucket is to be checked anew.
 	 */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
@@ -443,7 +476,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The first bucket has the earliest entry, so `base_ns` lies in that bucket or before it.
+	 * `base_ns` is at most the wheel's earliest entry, which lies in this level's first bucket
+	 * with entries. So `base_ns` lies in that bucket or in front of it.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

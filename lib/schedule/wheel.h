@@ -34,7 +34,9 @@ _Static_assert(WHEEL_LEVELS *WHEEL_DIGITS <= UINT16_MAX + 1u,
 _Static_assert(WHEEL_CHUNK_ENTRIES <= 1u << WHEEL_ENTRY_BITS,
                "timer_filing.where has a number for each entry of a chunk");
 
-/* Up to 20 entries of a bucket, in four cache lines. A bucket is a list of chunks. */
+/*
+ * Holds up to 20 entries of one bucket, in four cache lines. A bucket is a linked list of chunks.
+ */
 struct wheel_chunk {
 	/* The next chunk of the bucket, or of the list of free chunks, or CHUNK_NONE. */
 	_Alignas(CACHE_LINE_BYTES) uint32_t next;
@@ -58,12 +60,16 @@ struct wheel_level {
 	struct wheel_bucket buckets[WHEEL_DIGITS];
 };
 
-/* A walk over all entries of a bucket, which may change meanwhile (see the head of wheel.c). */
+/*
+ * A sweep: a walk over all entries of one bucket, which may pause while entries are added and
+ * removed. The head of wheel.c says why no entry is missed.
+ */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk visited now, and `bound_ns` the earliest time inserted since the
-	 * sweep began.
+	 * How far the walk through a long bucket has come: `first` is the chunk that it visits now,
+	 * and `bound_ns` the earliest time that was inserted since the walk began. In the end that
+	 * becomes the bucket's bound.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -78,16 +84,21 @@ struct wheel {
 	uint32_t chunks_used; /* the chunks from this one on have never been used */
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	/* For each level, wheel_doubt() has returned the entries up to this time. */
+	/*
+	 * For each level, up to which time wheel_doubt() has returned every entry. It returns each
+	 * only once, because a bucket can be long.
+	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
-/* Returns how many chunks are enough for so many slots. */
+/*
+ * Returns how many chunks are enough for this many slots: the full ones, one more for each bucket,
+ * one for the bucket being emptied, and the unused chunk 0.
+ */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
 	uint64_t buckets = u64_min(slots, WHEEL_LEVELS * WHEEL_DIGITS);
 
-	/* Chunks that are full, one more for each bucket, and two more. */
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUNK_ENTRIES <=
@@ -95,12 +106,16 @@ _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUN
                "timer_filing.where has a number for each chunk");
 
 /*
- * Sets up an empty wheel. Leaves `levels` and `chunks`, which are zeroed, untouched to save memory.
+ * Sets up an empty wheel. `levels` and the `chunks_max` chunks must be zeroed. They are not touched
+ * here, so that the kernel commits their pages only when they are used.
  */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 uint32_t chunks_max, struct timer_filing *filings);
 
-/* Tells whether a time is late enough for the wheel. Earlier timers go to the run. */
+/*
+ * Tells whether the wheel can hold an entry with this time. It must lie in a later bucket of the
+ * finest level than `base_ns`, the wheel's own time.
+ */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
@@ -111,7 +126,10 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
  */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
-/* Prefetches what is touched when this timer, which is in the wheel, moves. */
+/*
+ * Prefetches the memory that is touched when the timer in `slot`, which must be in the wheel, is
+ * moved to another time.
+ */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
@@ -133,13 +151,19 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 /* Removes the timer in `slot`, which must be in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 
-/* Returns the deadline of a timer that is in the wheel. */
+/* Returns when the timer in `slot` is due. It must be in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
-/* Moves a timer within its bucket. Returns false if its new time belongs to another bucket. */
+/*
+ * Gives the entry of a timer a new time, if that lies in the same bucket as the old one. Otherwise
+ * it returns false and changes nothing.
+ */
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
-/* Returns when the earliest timer is due, or UINT64_MAX. Removals can make the result too early. */
+/*
+ * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
+ * early after a long bucket has lost its earliest timer.
+ */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /*
@@ -156,29 +180,34 @@ struct wheel_first {
 struct wheel_first wheel_first(const struct wheel *wheel);
 
 /*
- * Prefetches the wheel's earliest timer for its removal. Returns its slot, or SLOT_NONE if unknown.
+ * Returns the slot of the earliest timer, or SLOT_NONE if that is not known, and prefetches the
+ * memory that its removal will touch.
  */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds to `counts` how many timers are due in each range of base/ahead.h. Long buckets are
- * estimated.
+ * Adds to `counts` how many timers are due in each range of base/ahead.h after `now_ns`. In a
+ * bucket with more than 20 timers it looks at 20, and assumes that the others are like them.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores up to `max` slots whose entries may be too early, and returns how many. The caller inserts
- * or removes each.
+ * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
+ * their timers were moved later. Returns how many. The caller must insert or remove each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Advances to `base_ns`, and takes out the bucket at this time. Returns its first chunk, or
- * CHUNK_NONE. The caller must insert its entries at once.
+ * Advances the wheel to `base_ns`, which is at most wheel_bound_ns(). Takes out the bucket of this
+ * time, and returns its first chunk, or CHUNK_NONE. The caller must insert its entries again before
+ * any other call.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* Returns the entries of a chunk, and in *ret_count how many there are. */
+/*
+ * Returns the entries of a chunk, which is a part of a bucket, and in *ret_count how many there
+ * are.
+ */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {
@@ -193,8 +222,8 @@ static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chun
 }
 
 /*
- * Frees a chunk whose entries were inserted elsewhere. Returns the bucket's next chunk, or
- * CHUNK_NONE.
+ * Frees a chunk that wheel_enter() has taken out of a bucket, when the caller has inserted its
+ * entries elsewhere. Returns the bucket's next chunk, or CHUNK_NONE.
  */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 

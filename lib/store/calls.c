@@ -45,7 +45,10 @@ static bool key_is_valid(const char *key)
 	return length > 0 && length <= TIMERHUB_STORE_KEY_MAX;
 }
 
-/* Stores the due time that a change sets, or 0 for none. Returns 0 or -ERANGE. */
+/*
+ * Stores when the change makes its task due, or 0 for never and for changes without a time. Returns
+ * 0 or -ERANGE.
+ */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
 	bool has_time = change->op == TIMERHUB_STORE_PUT || change->op == TIMERHUB_STORE_MOVE;
@@ -85,7 +88,10 @@ static int change_check(const struct timerhub_store *store,
 	return change->data_len > store->data_max ? -EMSGSIZE : due_of(&due_us, change, now_us);
 }
 
-/* Checks changes up to the first wrong one, whose error it stores and returns. */
+/*
+ * Checks the arguments of changes. The first wrong one gets its error in `result`, which is also
+ * returned. An `op` above `last_op` is wrong.
+ */
 static int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
                          unsigned count, uint32_t last_op)
 {
@@ -108,13 +114,15 @@ static int changes_check(const struct timerhub_store *store, struct timerhub_sto
 
 /* ---- in the transaction ---- */
 
-/* Returns by how many periods a periodic task moves on when it is done. */
+/*
+ * Returns by how many periods a task that is done moves on. They are fewer than when it was taken
+ * if the wall clock was ahead then, and has been set back.
+ */
 static int64_t periods_passed(const struct timerhub_store_task *task, int64_t now_us)
 {
 	int64_t due_us = (int64_t)(task->due_ns / 1000), interval_us = store_us(task->interval_ns);
 	int64_t passed = now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
 
-	/* take the smaller number, because the wall clock may have been set back */
 	return task->periods < (uint64_t)passed ? (int64_t)task->periods : passed;
 }
 
@@ -159,7 +167,10 @@ static int change_make(const struct timerhub_store *store, struct making *making
 			(uint64_t)(values.lease - LEASE_BASE_US + store->shift_us) * 1000;
 	if (result != 0)
 		return result < 0 ? result : 0;
-	/* A put adds no row if its key exists. TIMERHUB_STORE_REPLACE overwrites that task. */
+	/*
+	 * The INSERT of a put adds no row if a task with the same key exists.
+	 * TIMERHUB_STORE_REPLACE says to overwrite that task.
+	 */
 	if (change->flags & TIMERHUB_STORE_REPLACE)
 		result = statement_run(making->statements, DO_REPLACE, &values, NULL);
 	found = result < 0 ? result : statement_run(making->statements, DO_FIND, &values, &id);
@@ -170,7 +181,7 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	return result > 0 ? 0 : is_put ? -EEXIST : task ? -ESTALE : -EBUSY;
 }
 
-/* Returns whether one of the changes is a put, and the disk has no room for it. */
+/* Returns whether at least one of the changes is a put, and the disk has no room for a put. */
 static bool changes_lack_room(struct timerhub_store *store, struct making *making,
                               const struct timerhub_store_change *changes, unsigned count)
 {
@@ -235,7 +246,10 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 
 /* ---- calls that wait until the change is on stable storage ---- */
 
-/* Frees the key and data of answered tasks, also after -ESTALE and -ENOENT. */
+/*
+ * Frees the key and data of each task that a change has ended, given back or parked. Also frees
+ * them if the change has failed because the task had ended or had been delivered again.
+ */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -259,8 +273,8 @@ static struct work work_of_changes(const struct timerhub_store *store,
 }
 
 /*
- * Makes changes in one transaction, and waits for its end. Returns -EINVAL for an op above
- * `last_op`.
+ * Makes `count` changes in one transaction, and returns when it has ended. Returns -EINVAL if a
+ * change has an op above `last_op`.
  */
 static int changes_do(struct timerhub_store *store, struct timerhub_store_change *changes,
                       unsigned count, uint32_t last_op)
@@ -307,7 +321,7 @@ int timerhub_store_put(struct timerhub_store *store, const struct timerhub_store
 	return result;
 }
 
-/* Cancels or moves the task with the key, or with the id if `key` is NULL. */
+/* Cancels or moves the task that has the key, or if `key` is NULL, the task that has the id. */
 static int task_change(struct timerhub_store *store, enum timerhub_store_op op, uint64_t id,
                        const char *key, uint64_t when_ns, uint32_t flags)
 {
@@ -395,7 +409,10 @@ int timerhub_store_sync(struct timerhub_store *store)
 
 /* ---- changes in a transaction of the caller's ---- */
 
-/* Makes the caller's open transaction take the write lock. Returns 0 or a negative errno. */
+/*
+ * Makes the transaction of a caller hold the write lock of the store's file. Returns 0 or a
+ * negative errno.
+ */
 static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 {
 	int result;
@@ -404,12 +421,15 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
 	/*
-	 * Refuse a transaction that has read, because it cannot write after another connection's
-	 * commit.
+	 * Refuse a transaction that has already read. SQLite would not let the transaction write if
+	 * another connection has committed since that read.
 	 */
 	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
 		return -EDEADLK;
-	/* This UPDATE changes no row, but takes the write lock before anything is read. */
+	/*
+	 * This UPDATE changes no row, but takes the write lock. A statement that reads first could
+	 * get an old snapshot, and then SQLite would refuse to write.
+	 */
 	result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
 	return result == -EBUSY ? -EAGAIN : result;
 }
@@ -420,7 +440,8 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
 {
 	CANCELLATION_HELD;
 	/*
-	 * These statements last for this call only, so that none stays on the caller's connection.
+	 * The statements are prepared for this call alone, so that none is left on the caller's
+	 * connection.
 	 */
 	struct statements statements = { .db = db };
 	struct making making = { .statements = &statements, .is_low = -1 };
@@ -458,7 +479,7 @@ int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
 
 /* ---- submits, which do not wait ---- */
 
-/* Copies of submitted changes. Their keys and data follow in the same block of memory. */
+/* A submit is one block of memory that holds a work item, its changes, and their keys and data. */
 struct submit {
 	struct work work;
 	uint64_t tag;
@@ -508,7 +529,10 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 
 	if (result < 0)
 		return result;
-	/* Relaxed, because the number is only compared with a limit. */
+	/*
+	 * Relaxed, because the number is only compared with a limit. If the limit is reached, the 1
+	 * is subtracted again below.
+	 */
 	if (u32_fetch_add_relaxed(&store->synced.submits, 1) >= SUBMITS_MAX)
 		result = -EAGAIN;
 	submit = result == 0 ? submit_copy(store, changes, count) : NULL;

@@ -8,13 +8,6 @@
  *
  * SQLite's walformat.html describes the bytes of the -shm: the writer locks byte 120, and readers
  * lock bytes 123 to 127.
- *
- * The turn: writers of all processes queue by two file locks, which are for fairness only. A writer
- * that finds both free tries to write without them. The others first take NEXT_TURN_BYTE, and then
- * wait for TURN_BYTE. Only one at a time waits for that, so it can poll often.
- *
- * Times: whoever asks for a file's times makes syncs slower from Linux 6.13 on, because the next
- * write then has to change them, and the sync after it writes the inode too.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -34,11 +27,13 @@
 #define READ_LOCKS 5
 #define TURN_BYTE (INT64_C(1) << 50) /* far beyond the end of the -wal */
 #define NEXT_TURN_BYTE (TURN_BYTE + 1)
-/* Room for 1,000 ends of tasks on a full disk, each of which writes three to four pages. */
+/*
+ * The end of a task writes three to four pages, and 1,000 ends must find room on a full disk,
+ * behind the part of the WAL that is in use: up to 6 MiB, or more while a reader keeps the WAL from
+ * beginning anew. The room is looked at again after at most 2 MiB.
+ */
 #define ENDS_BYTES (UINT64_C(14) << 20)
-/* The room lies behind this much of the WAL, or behind what is in use, if that is more. */
 #define USED_MAX_BYTES (UINT64_C(6) << 20)
-/* At most so much is written before the room is looked at again. */
 #define STEP_BYTES (UINT64_C(2) << 20)
 #define LOW_WATER_BYTES (UINT64_C(16) << 20)
 #define NAP_MIN_NS 20000
@@ -60,7 +55,10 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Returns a descriptor of the -shm, which stays open until the file is removed. */
+/*
+ * Returns a descriptor of the -shm `name`, or a negative errno. It stays open until the file is
+ * removed or the process ends.
+ */
 static int known_shm(const char *name, const struct stat *found)
 {
 	struct known_shm **place = &known_first, *known;
@@ -73,7 +71,10 @@ static int known_shm(const char *name, const struct stat *found)
 			place = &known->next;
 			continue;
 		}
-		/* this file was removed, so nobody has locks on it any more */
+		/*
+		 * the file of this descriptor was removed, so no connection has locks on it any
+		 * more
+		 */
 		*place = known->next;
 		(void)close(known->fd);
 		free(known);
@@ -81,7 +82,11 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/* Fill the descriptors 0 to 2 first, because SQLite must not use them. */
+		/*
+		 * The descriptor of the -shm file must not be 0, 1 or 2, and can't be moved later:
+		 * closing a descriptor drops SQLite's locks. So /dev/null takes the low numbers
+		 * first.
+		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
@@ -123,7 +128,10 @@ void files_close(struct files *files)
 		(void)close(files->wal_fd);
 }
 
-/* Finds out which file has a name, without its times (see the head of this file). */
+/*
+ * Finds out which file has a name. It does not ask for the file's times, because from Linux 6.13 on
+ * the next write would have to change them, and the sync after it would write the inode too.
+ */
 static int find_file(const char *name, struct stat *ret)
 {
 #ifdef STATX_INO /* musl before 1.2.5 has no statx() */
@@ -178,7 +186,10 @@ static bool byte_lock(int fd, int64_t byte, short type)
 	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/* Returns the pid of a process with a lock on these bytes, or 0. A lock without a pid gives -1. */
+/*
+ * Returns the pid of a process that has locked one of these bytes, 0 if nobody has, or -1 if the
+ * lock has no pid.
+ */
 static int bytes_holder(int fd, int64_t first, int64_t count)
 {
 	struct flock lock = {
@@ -214,7 +225,11 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 	return true;
 }
 
-/* Returns whether a writer holds or awaits the turn (see the head of this file). */
+/*
+ * Writers of all processes queue by two file locks. A writer that finds both free tries to write
+ * without them. The others first take NEXT_TURN_BYTE, and then wait for TURN_BYTE. Only one waits
+ * for that at a time, so it can poll often.
+ */
 bool files_have_queue(const struct files *files)
 {
 	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
@@ -268,7 +283,10 @@ static void file_lengthen(int fd, off_t bytes)
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
 	    (uint64_t)bytes + sizeof(zeros) > limit.rlim_cur)
 		return;
-	/* After an error the file stays too short, until the store's own thread tries again. */
+	/*
+	 * After an error the file stays too short. The store's own thread sees that later, and this
+	 * is tried again.
+	 */
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }

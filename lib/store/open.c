@@ -43,8 +43,9 @@ static int is_wal(void *ret, int columns, char **texts, char **names)
 }
 
 /*
- * Sets WAL mode. Tries again while another process does the same, because SQLite does not wait
- * then.
+ * Sets the journal mode to WAL. If two processes open a new file at once, both want its only lock,
+ * and SQLite returns SQLITE_BUSY at once, because each would wait for the other. So this waits and
+ * tries again.
  */
 static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 {
@@ -62,18 +63,23 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
-/* Returns why SQLite could not open a file. */
+/*
+ * Returns why SQLite could not open a file. error_of() says -ENOENT also if the process may not
+ * create the file. So this tries mknod(2), whose errno is right.
+ */
 static int connection_refused(sqlite3 *db, const char *path)
 {
 	int result = error_of(db);
 
-	/* SQLite also reports ENOENT if the file may not be created, so ask mknod(2) */
 	if (result == -ENOENT && mknod(path, S_IFREG | 0644, 0) < 0 && errno != EEXIST)
 		result = -errno;
 	return result;
 }
 
-/* Opens a connection, on which SQLite waits up to timeout_ns for locks of others. */
+/*
+ * Opens a connection to the database. SQLite waits for locks of other processes only until the
+ * store is open. Later, writer_begin() does that.
+ */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
 	uint64_t timeout_ms = timeout_ns / 1000000 + 1;
@@ -87,7 +93,9 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
-	/* a WAL needs memory that all users share, which a network file system does not have */
+	/*
+	 * a WAL needs memory that all of its users share, so it cannot lie on a network file system
+	 */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
 	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
 	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
@@ -115,22 +123,24 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/* Open the second connection with the resolved name, so that it has the same file. */
+	/*
+	 * The store's own thread gets a second connection. Open it by the name in which SQLite has
+	 * resolved symbolic links, so that both connections have the same file.
+	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/*
-	 * Read something, because SQLite opens the WAL, which a checkpoint needs, only at the first
-	 * read.
+	 * Make the connection of the store's own thread read something, because SQLite opens the
+	 * WAL only at the first read, and a checkpoint needs the WAL.
 	 */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
 	store->frame_bytes = (uint32_t)page_bytes + 24;
-	/* from now on writer_begin() waits for locks, and SQLite does not */
 	(void)sqlite3_busy_timeout(db, 0);
 	(void)sqlite3_busy_timeout(store->keeper.statements.db, 0);
 	(void)sqlite3_wal_hook(db, keeper_on_commit, store);
@@ -208,8 +218,8 @@ static void store_init(struct timerhub_store *store)
 }
 
 /*
- * Reads the id of the machine's boot, by which deliver_open() recognizes a reboot. Empty without
- * /proc.
+ * Reads the id of the machine's boot, by which deliver_open() recognizes a reboot. Without /proc
+ * the id stays empty, and deliver_open() compares CLOCK_REALTIME with CLOCK_BOOTTIME instead.
  */
 static void store_read_boot(struct timerhub_store *store)
 {
@@ -222,12 +232,14 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. */
+/*
+ * Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. The file is about the
+ * namespace of future children, which is another one only if the process has called unshare(2).
+ */
 static void store_read_shift(struct timerhub_store *store)
 {
 	char text[128] = { 0 };
 	long long s = 0, ns = 0;
-	/* strictly, these are the offsets of the process's future children */
 	int fd = DESCRIPTOR_ABOVE_STDIO(open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC));
 	const char *line;
 
@@ -239,7 +251,10 @@ static void store_read_shift(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/* Syncs the WAL through SQLite, which also syncs the folder, for the names of new files. */
+/*
+ * Syncs the WAL through SQLite, which then syncs the folder too. So a loss of power does not remove
+ * the names of new files.
+ */
 static int store_sync_names(struct timerhub_store *store)
 {
 	sqlite3_file *wal = NULL;
@@ -251,7 +266,10 @@ static int store_sync_names(struct timerhub_store *store)
 	return 0;
 }
 
-/* Makes the first transaction, and syncs it together with the names of new files. */
+/*
+ * Makes the first transaction. In it, checks whether this file system shows other programs' locks.
+ * If not, threads that wait for tasks have to poll.
+ */
 static int store_begin(struct timerhub_store *store)
 {
 	int result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
@@ -260,7 +278,6 @@ static int store_begin(struct timerhub_store *store)
 		return result == -EAGAIN ? -EBUSY : result;
 	result = deliver_open(store);
 	files_make_room(&store->files, store->frame_bytes, 0);
-	/* if SQLite's write lock is not visible here, takers must poll */
 	if (!files_is_writing(&store->files))
 		u32_store_relaxed(&store->watch.is_polling, 1);
 	result = writer_end(store, result);
@@ -310,7 +327,10 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	return result < 0 ? result : thread_create(&store->keeper.thread, keeper_main, store);
 }
 
-/* Returns false if SQLite was compiled without mutexes, or a program has turned them off. */
+/*
+ * SQLite can be compiled without mutexes, or a program turns them off (SQLITE_CONFIG_SINGLETHREAD).
+ * Then even a connection that asks for a mutex gets none.
+ */
 static bool sqlite_has_mutexes(void)
 {
 	sqlite3 *db = NULL;
@@ -341,8 +361,8 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -ENOMEM;
 	store_init(store);
 	/*
-	 * Fill free descriptors from 0 to 2, because SQLite would open /dev/null there, and never
-	 * close it.
+	 * Until the store is open, occupy those of the descriptors 0, 1 and 2 that are free.
+	 * Otherwise SQLite would open /dev/null on them, and never close it.
 	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
@@ -379,8 +399,8 @@ int timerhub_store_install(struct sqlite3 *db)
 /* ---- close ---- */
 
 /*
- * Makes the descriptors unreadable, because a program's epoll still reports those that a forked
- * child has.
+ * Makes the store's descriptors unreadable for ever. If a forked child has them too, an epoll
+ * instance of the program would go on reporting them after the close.
  */
 static void store_clear_watch(struct timerhub_store *store)
 {

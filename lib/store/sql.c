@@ -16,7 +16,10 @@
 
 int error_of(sqlite3 *db)
 {
-	/* The library's statements fail to compile only if somebody has changed its tables. */
+	/*
+	 * SQLITE_ERROR becomes EBADMSG, because the library's statements fail to compile only if
+	 * somebody has changed its tables
+	 */
 	static const int errors[] = {
 		[SQLITE_ERROR] = EBADMSG,       [SQLITE_SCHEMA] = EBADMSG,
 		[SQLITE_CORRUPT] = EBADMSG,     [SQLITE_NOTADB] = EBADMSG,
@@ -61,8 +64,9 @@ static const char schema[] =
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
 	/*
-	 * `boot` is the id of the boot in which the leases began. offset_us turns boot time into
-	 * wall-clock time.
+	 * `boot` is the id of the boot in which tasks were taken: a reboot ends all leases.
+	 * offset_us, CLOCK_REALTIME minus CLOCK_BOOTTIME, turns the end of a lease into wall-clock
+	 * time.
 	 */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
@@ -77,23 +81,31 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	/* Forbid two types instead of allowing three: SQLite checks that faster. */
+	/*
+	 * The CHECK lists the two types that are forbidden. If it listed the three that are
+	 * allowed, SQLite would fill a temporary table at each INSERT.
+	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
-	/* Each index has entries only for the tasks in one state. */
+	/*
+	 * each of these indexes has entries only for the tasks in one state, which its WHERE names
+	 */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
 	"CREATE INDEX main.timerhub_periods ON timerhub_tasks(due_us) WHERE lease=" LEASE_BY_DONE
 	";"
-	/* Before an INSERT without an id, NEW.id is not positive. */
+	/*
+	 * The library changes `claim` whenever it changes a task. So if a trigger finds `claim`
+	 * unchanged, another program has made the UPDATE. Before an INSERT without an id, NEW.id is
+	 * not positive.
+	 */
 	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
 	" NEW.id<=(SELECT seq FROM sqlite_sequence WHERE name='timerhub_tasks')"
 	" BEGIN SELECT RAISE(ABORT,'the id was another task''s, leave it out'); END;"
 	"CREATE TRIGGER main.timerhub_same_id AFTER UPDATE OF id,rowid,oid,_rowid_"
 	" ON timerhub_tasks WHEN NEW.id<>OLD.id"
 	" BEGIN SELECT RAISE(ABORT,'a task keeps its id'); END;"
-	/* The library always changes `claim`, so this UPDATE is another program's. */
 	"CREATE TRIGGER main.timerhub_moved AFTER UPDATE OF due_us ON timerhub_tasks"
 	" WHEN NEW.claim=OLD.claim BEGIN UPDATE timerhub_tasks SET lease=" LEASE_WAITING
 	",reason=NULL,claim=" CLAIM_ANEW " WHERE id=NEW.id; END;"
@@ -119,8 +131,8 @@ static int schema_look(sqlite3 *db)
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/*
-	 * SQLITE_ERROR means a missing table. If there is another cause, making the tables fails
-	 * too.
+	 * SQLITE_ERROR means that the statement does not compile. Take it that the table is
+	 * missing, and make the tables; if there is another cause, that will fail too.
 	 */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;
@@ -170,7 +182,10 @@ int schema_install(sqlite3 *db)
 /* ?8 is the number of the delivery that a worker answers. */
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
-/* SQLite compares the conditions of indexes as text, so statements use the same macros. */
+/*
+ * SQLite uses a partial index only if a condition has the same text as in CREATE INDEX, so both are
+ * made from the same macros.
+ */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
 	[DO_COMMIT] = "COMMIT",
@@ -187,7 +202,10 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/* min() also limits a sum beyond 64 bits, because SQLite computes that as a REAL. */
+	/*
+	 * The new due_us is at most 10^16. If due_us+interval_us*?9 does not fit into 64 bits,
+	 * SQLite computes a REAL greater than 10^16, so min() returns 10^16.
+	 */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -209,15 +227,18 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* In this statement and the next, ?3 is the id of the present boot, or empty. */
+	/*
+	 * In this statement and the next, ?3 is not a key, but the id of the machine's present
+	 * boot. The id is empty if /proc is missing.
+	 */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * The next four list tasks in steps of ?9. A step begins behind the last task of the step
-	 * before.
+	 * The next four statements list up to ?9 tasks, to count all of them in several runs. Each
+	 * run begins behind the last listed task, whose id is ?1 and whose due_us or lease is ?7.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -227,7 +248,10 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
-	/* The result is 1 if the tables need a library that knows more than version 1. */
+	/*
+	 * This library knows the tables of version 1. The result is 1 if the tables need a library
+	 * that knows a later version.
+	 */
 	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
@@ -240,7 +264,9 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 		(void)sqlite3_bind_null(statement, at);
 }
 
-/* SQLite does not copy SQLITE_STATIC values, and reads them only while the statement runs. */
+/*
+ * SQLite does not copy what is bound as SQLITE_STATIC, and reads it only while the statement runs.
+ */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)
 {
@@ -294,7 +320,8 @@ int statement_run(struct statements *statements, enum statement which, const str
 }
 
 /*
- * Begins a transaction or savepoint. First prepares its undo, for which memory may be short later.
+ * Begins a transaction or a savepoint. First prepares the statements that undo it, because later
+ * there may be no memory for that.
  */
 static int begin(struct statements *statements, enum statement which)
 {
@@ -309,7 +336,10 @@ static int begin(struct statements *statements, enum statement which)
 	return result < 0 ? result : 0;
 }
 
-/* Rolls back, if SQLite has not done so. Tries again if there is no memory at the moment. */
+/*
+ * Rolls the transaction back, if SQLite has not done so itself. Even that can fail for lack of
+ * memory, but a moment later there may be some.
+ */
 static void roll_back(struct statements *statements)
 {
 	for (int i = 0; i < 100 && !sqlite3_get_autocommit(statements->db); i++)

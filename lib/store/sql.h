@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /*
- * The values of the column `lease`, the state of a task. All take 8 bytes, so that SQLite changes
- * them in place.
+ * The column `lease` holds the state of a task. Like the values of `claim`, all of its values take
+ * 8 bytes in the file, so SQLite can change them in place. A take then writes one page, however
+ * long the task's data is.
  */
 #define LEASE_WAITING "-3000000000000000000"
 #define LEASE_BY_DONE                                                                              \
@@ -18,20 +19,25 @@
 /* The value for a taken task is this number plus the end of its lease on CLOCK_BOOTTIME, in us. */
 #define LEASE_BASE "1000000000000000000"
 #define LEASE_BASE_US INT64_C(1000000000000000000)
-/* The lowest bit of a taken task says that it was LEASE_BY_DONE, and will be again. */
+/*
+ * A taken task keeps in the lowest bit that it was LEASE_BY_DONE, and becomes that again when its
+ * lease ends.
+ */
 #define IS_BY_DONE "(lease&1 OR lease=" LEASE_BY_DONE ")"
 #define LEASE_ENDED "iif(lease&1," LEASE_BY_DONE "," LEASE_WAITING ")"
 #define IS_WAITING "lease<" LEASE_PARKED
 #define IS_TAKEN "lease>0"
 
 /*
- * The column `claim` has the number of the latest delivery above 20 bits for the attempts. An
- * answer counts only for that number.
+ * The column `claim` holds the number of a task's latest delivery above its low 20 bits. Of these,
+ * 19 count the attempts, and CLAIM_LAST says that the worker's config allows no more of them.
+ * Whatever ends or withdraws a delivery raises the number, so a worker's answer counts only if the
+ * number is still the one that he was given.
  */
 #define CLAIM_FIRST "281474976710656" /* 2^48 */
 #define CLAIM_SHIFT 20
-#define CLAIM_LAST 524288     /* 2^19: the config allows no more attempts */
-#define CLAIM_ATTEMPTS 524287 /* the bits that count the attempts */
+#define CLAIM_LAST 524288 /* 2^19 */
+#define CLAIM_ATTEMPTS 524287
 
 /* The least and the largest time that the table accepts: in 2001 and 2286. */
 #define DUE_MIN_US INT64_C(1000000000000000)
@@ -43,14 +49,17 @@ int error_of(sqlite3 *db);
 /* Runs statements that have no parameters. Returns 0 or a negative errno. */
 int run_sql(sqlite3 *db, const char *text);
 
-/* Makes the tables if they are missing. Returns -EOPNOTSUPP if they are of a later version. */
+/*
+ * Makes the tables, in a transaction of its own or within the caller's. Returns -EOPNOTSUPP if
+ * there are tables of a later version.
+ */
 int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
 	/*
-	 * DO_PUT to DO_TOUCH have the values of the ops, because change_make() casts one to the
-	 * other.
+	 * DO_PUT to DO_TOUCH have the values of the ops TIMERHUB_STORE_PUT to STORE_TOUCH, so
+	 * change_make() can cast.
 	 */
 	DO_PUT,
 	DO_CANCEL,
@@ -90,7 +99,10 @@ struct statements {
 	sqlite3_stmt *prepared[STATEMENTS];
 };
 
-/* The parameters ?1 to ?9. A few statements use ?3 or ?7 differently, as their comments say. */
+/*
+ * The parameters ?1 to ?9 of the statements, in this order. A few statements use ?3 or ?7 for
+ * something else, as the comments on these statements say.
+ */
 struct values {
 	int64_t id;
 	const char *queue, *key;
@@ -100,22 +112,31 @@ struct values {
 	int64_t lease, claim, number;
 };
 
-/* Prepares a statement if necessary, and binds values to it. The caller steps and resets it. */
+/*
+ * Prepares a statement if necessary, and binds the values to its parameters. The caller steps and
+ * resets it. Returns 0 or a negative errno.
+ */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret);
 
 /*
- * Returns how many rows were changed. With `ret`, stores a value there, and returns 1 if there was
- * one.
+ * Runs a statement, and returns how many rows it has changed. With `ret`, stores the first column
+ * of the first row instead, and returns 1, or 0 if there is no row or a NULL.
  */
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);
 
-/* Begin and end a transaction, which is rolled back if `result` is an error. */
+/*
+ * Begin and end a transaction. The end commits it, or if `result` is an error, rolls it back.
+ * Returns 0 or the error.
+ */
 int transaction_begin(struct statements *statements);
 int transaction_end(struct statements *statements, int result);
 
-/* Begin and end a savepoint. The end undoes the changes if `result` is an error. */
+/*
+ * Begin and end a part of a transaction. If `result` is an error, the end undoes the part. If there
+ * is no memory for that, it rolls back the whole transaction. Returns 0 or an error.
+ */
 int savepoint_begin(struct statements *statements);
 int savepoint_end(struct statements *statements, int result);
 

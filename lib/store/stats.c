@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements timerhub_store_stats(). It counts the tasks of a queue in the database, in small
- * steps, so that no read transaction is long, and adds what this handle of the store has counted
- * itself. The connection is that of the store's own thread: a count may wait for a checkpoint, but
- * delays no writer.
+ * steps, and adds what this handle of the store has counted itself.
  */
 #include "base/bits.h"
 #include "base/cancellation.h"
 #include "store/store.h"
 
 #define COUNT_MAX 100000
-/* How many rows one read transaction counts. */
+/* Rows that are counted in one read transaction, so that none is long. */
 #define STEP_ROWS 2000
 
-/* Adds the number of rows that a statement lists to *count, at most COUNT_MAX. */
+/*
+ * Counts the rows that a statement lists, and adds their number to *count. Each step lists a
+ * limited number of rows, so that no read transaction is long. The connection is that of the
+ * store's own thread, so a count may wait for a checkpoint, but it delays no writer.
+ */
 static int count_rows(struct timerhub_store *store, enum statement which, uint64_t *count)
 {
 	struct values values = { .queue = store->queue, .number = STEP_ROWS };

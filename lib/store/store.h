@@ -31,23 +31,30 @@ struct files {
 	int wal_fd, shm_fd;
 };
 
-/* When a queue next has something to do. INT64_MAX means never. */
+/*
+ * The times at which the next task of a queue becomes due, and at which the next lease ends, in us.
+ * INT64_MAX means never.
+ */
 struct look {
-	int64_t due_us;   /* when the next waiting task becomes due, on CLOCK_REALTIME */
-	int64_t lease_us; /* when the next lease ends, on CLOCK_BOOTTIME */
+	int64_t due_us;   /* at which a waiting task becomes due, on CLOCK_REALTIME */
+	int64_t lease_us; /* at which the lease of a taken task ends, on CLOCK_BOOTTIME */
 };
 
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
-/* A work item: what a thread asks of the leader, the one thread that uses the database now. */
+/*
+ * A work item: changes to make, or tasks to take. Only the leader does work items: the one thread
+ * at a time that uses the database. An item lies on the stack of the thread that waits for it.
+ * timerhub_store_submit() does not wait, so its items lie on the heap.
+ */
 struct work {
 	struct work *next;
 	struct timerhub_store_change *changes; /* what to change; NULL: this is a take */
 	struct timerhub_store_task *tasks;     /* where a take stores the tasks */
-	unsigned count;   /* of the changes, or of the tasks that a take has room for */
-	bool is_submit;   /* lies on the heap; other items lie on the stack of a waiting thread */
-	int64_t now_us;   /* the wall clock when the changes were asked for */
-	struct look look; /* what becomes due next, if a take has found nothing */
+	unsigned count; /* of the changes, or of the tasks that a take has room for */
+	bool is_submit;
+	int64_t now_us;       /* the wall clock when the changes were asked for */
+	struct look look;     /* what becomes due next, if a take has found nothing */
 	uint64_t deadline_ns; /* on CLOCK_MONOTONIC: the item fails if it has not begun by then */
 	int result;           /* a negative errno, 0, or how many tasks a take has got */
 	atomic_u32 state;     /* WORK_WAITS, WORK_LEADS or WORK_DONE; a futex */
@@ -68,13 +75,19 @@ struct timerhub_store {
 	int64_t shift_us; /* what the process's time namespace adds to CLOCK_BOOTTIME */
 	struct files files;
 
-	/* Only the leader uses these fields, see struct work. */
+	/*
+	 * Only the leader uses these fields. The leader is the one thread at a time that may use
+	 * the connection to the database.
+	 */
 	struct statements statements;
-	bool has_turn;             /* this handle has the lock by which writers queue */
+	bool has_turn;             /* it holds the lock by which writers queue */
 	uint64_t no_turn_until_ns; /* on CLOCK_MONOTONIC, see NO_TURN_NS */
 	int64_t offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, as timerhub_clock has it */
 
-	/* The queue of waiting work items, and the statistics. `lock` protects both. */
+	/*
+	 * The queue of work items that wait to be done in the next transaction, and the statistics.
+	 * One lock protects both.
+	 */
 	struct {
 		struct lock lock;
 		struct work *first, **last;
@@ -82,22 +95,28 @@ struct timerhub_store {
 		struct timerhub_store_stats counts;
 	} shared;
 
-	/* Syncs of the WAL, and completions of timerhub_store_submit(). */
+	/*
+	 * Held during a sync of the WAL and until its results are reported, so that completions
+	 * come in the order of the transactions.
+	 */
 	struct {
-		struct lock lock; /* held from a sync until its results are reported, in order */
+		struct lock lock;
 		struct work *completed, **last_completed;
 		atomic_u32 submits; /* that are in flight, or completed and not taken */
 		int fd;
 		bool is_rung;
 	} synced;
 
-	/* What waiting takers sleep on: one on epoll_fd, the others on the futex `is_taken`. */
+	/*
+	 * What threads in timerhub_store_take() sleep on. One of them watches epoll_fd, which
+	 * becomes readable at a commit, a due time or the end of a lease. The others sleep on the
+	 * futex `is_taken`.
+	 */
 	struct {
 		atomic_u32 takes;      /* threads that are in a take */
-		atomic_u32 is_taken;   /* 1: a taker watches epoll_fd */
+		atomic_u32 is_taken;   /* 1: some taker watches */
 		atomic_u64 stopped_us; /* when the store was stopped; UINT64_MAX before that */
 		atomic_u32 is_polling; /* inotify was refused, so takers look every 20 ms */
-		/* epoll_fd is readable after a commit, a due time or the end of a lease. */
 		int epoll_fd, bell, inotify_fd;
 		struct deadline_fd timer;
 		/* Only the thread that sleeps on epoll_fd uses the following fields. */
@@ -107,7 +126,10 @@ struct timerhub_store {
 		uint64_t looked_ns, look_took_ns; /* when the last look ended, and its duration */
 	} watch;
 
-	/* The keeper, the store's own thread, checkpoints the WAL and makes submitted changes. */
+	/*
+	 * The store's own thread, the keeper. It copies the WAL into the database, and makes the
+	 * changes that programs have queued with timerhub_store_submit().
+	 */
 	struct {
 		pthread_t thread;
 		struct eventcount work;
@@ -129,7 +151,7 @@ static inline int64_t store_now_us(const struct clock *clock)
 	return (int64_t)(clock_now_ns(clock) / 1000);
 }
 
-/* Returns CLOCK_BOOTTIME without the offset of this process's time namespace. */
+/* Returns CLOCK_BOOTTIME as it is outside time namespaces, because leases are timed by it. */
 static inline int64_t store_boot_us(const struct timerhub_store *store)
 {
 	return store_now_us(&store->since_boot) - store->shift_us;
@@ -166,7 +188,10 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* Relaxed, because sync_wal() checks it again with the lock held. */
+	/*
+	 * Relaxed, because this check only refuses work early. sync_wal() checks again under
+	 * synced.lock, which a thread holds when its sync fails.
+	 */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 
@@ -177,19 +202,22 @@ int files_open(struct files *files, const char *path);
 void files_close(struct files *files);
 
 /*
- * Returns whether all three files still have their names. Changes to a removed file would be lost.
+ * Returns whether the database, its -wal and its -shm still have their names. If not, SQLite would
+ * write to a removed file, and the changes would be lost.
  */
 bool files_are_there(const struct files *files);
 /* Returns whether `database` names the store's database. */
 bool files_are_of(const struct files *files, const char *database);
 
 /*
- * Writers queue for a file lock, the turn. Returns whether another handle has it or waits for it.
+ * Returns whether any other handle holds the turn or waits for it. The turn is a file lock for
+ * which writers queue.
  */
 bool files_have_queue(const struct files *files);
 
 /*
- * Waits for the turn until `deadline_ns` on CLOCK_MONOTONIC, and returns whether the caller has it.
+ * Waits for the turn until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller has it.
+ * Without it a writer may write too: the turn is for fairness only.
  */
 bool files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
@@ -201,14 +229,18 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Reserves room in the WAL, so that tasks can be ended on a full disk. Called with the write lock
- * held.
+ * Reserves disk space, so that tasks can be ended on a full disk, and syncs are faster. To do so it
+ * appends zeros to the WAL, which SQLite ignores, and enlarges the -shm file. The caller holds the
+ * write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
 bool files_have_room(const struct files *files, uint64_t used_bytes);
 uint64_t files_wal_bytes(const struct files *files);
 
-/* Returns whether the disk has no room for puts, if `wal_bytes` of the WAL are in use. */
+/*
+ * Returns whether the disk is so full that no more tasks may be put. `wal_bytes` is how many bytes
+ * of the WAL are in use.
+ */
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 
 /* Sleeps for `ns`. Unlike nanosleep(2), it is no cancellation point. */
@@ -224,12 +256,16 @@ struct making {
 	bool is_due;     /* a change makes a task due at once */
 };
 
-/* Makes all changes or none in an open transaction, which SQLite may end after an error. */
+/*
+ * Makes all changes or none, in an open transaction. Sets their `result`, and the `id` of new
+ * tasks. After an error, SQLite may have ended the transaction.
+ */
 int changes_make(struct timerhub_store *store, struct making *making, int64_t now_us,
                  struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Adds changes, whose transaction ended with `result`, to `counts`. Called with shared.lock held.
+ * Adds changes to the statistics `counts`. `result` is what their transaction has ended with. The
+ * caller holds shared.lock.
  */
 void changes_count(struct timerhub_store_stats *counts, const struct timerhub_store_change *changes,
                    unsigned count, int result);
@@ -237,28 +273,38 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 /* ---- take.c, called by the leader ---- */
 
 /*
- * Stores what comes next. Returns 1 if deliver_serve() has something to do now, 0, or a negative
- * errno.
+ * Stores when the next task becomes due and when the next lease ends. Returns 1 if a task is due
+ * now, a lease is over, or the wall clock was set. Otherwise returns 0 or a negative errno.
  */
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
-/* Hands out due tasks to the threads that wait for them, and ends old leases. */
+/*
+ * Does the work items that take tasks: ends old leases, hands out due tasks, and corrects stored
+ * times if the wall clock was set.
+ */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
-/* After a reboot, ends all leases. */
+/* Ends the leases from before the last boot. They end by CLOCK_BOOTTIME, which has begun anew. */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */
 
 /*
- * Waits until a work item is done. Returns its result, or -EAGAIN if nobody began by its deadline.
+ * Does a work item, or waits until another thread has done it. Returns its result, or -EAGAIN if
+ * nobody has begun it by its deadline.
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
-/* Queues a work item without waiting. A finished item is in the list synced.completed. */
+/*
+ * Queues a work item for the store's own thread. When it is done, it is in the list
+ * synced.completed.
+ */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
-/* Begins a write transaction. Returns -EAGAIN if the write lock was not free by `deadline_ns`. */
+/*
+ * Begins a transaction that holds the write lock. Returns 0, or -EAGAIN if the lock was not free by
+ * `deadline_ns`, or another negative errno.
+ */
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns);
 
 /* Commits the transaction, or rolls it back if `result` is an error. Returns 0 or the error. */
@@ -267,12 +313,21 @@ int writer_end(struct timerhub_store *store, int result);
 /* Syncs the WAL, so that all that was committed before the call is on stable storage. */
 int writer_sync_all(struct timerhub_store *store);
 
-/* From now on changes and takes return -EIO, because a second sync can hide a failed one. */
+/*
+ * From now on every change and every take returns -EIO. After a failed sync this is needed, because
+ * the next sync can succeed although data was lost.
+ */
 void store_fail(struct timerhub_store *store);
-/* Returns 0, or calls store_fail() and returns -EIO if a file was removed or replaced. */
+/*
+ * Checks whether the database, the -wal and the -shm are still there. Returns 0, or if one was
+ * removed or replaced, makes the store fail and returns -EIO.
+ */
 int store_find_files(struct timerhub_store *store);
 
-/* The main function of the keeper. Once `quits` is set, it empties the queue and returns. */
+/*
+ * The main function of the store's own thread. Once `quits` is set, the thread makes the changes
+ * that timerhub_store_submit() has queued, and returns.
+ */
 void *keeper_main(void *store);
 
 /* Stores the length of the WAL after a commit. It is a callback for sqlite3_wal_hook(). */

@@ -18,9 +18,6 @@
  * - Else, if the lock was held when the watcher asked, it looks again soon, until it is not.
  * - Else the commit was visible before the look.
  *
- * No stop is missed. timerhub_store_stop() stores its time, and then makes the eventfd `bell`
- * readable by a system call. Whoever clears the eventfd asks for a stop afterwards.
- *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
@@ -39,19 +36,23 @@
 #include "base/invariant.h"
 #include "store/store.h"
 
-/* The wall clock was set if its offset changes by more than this. Slewing changes it by less. */
+/*
+ * If the difference of the two clocks changes by more than this, the wall clock was set. Slewing
+ * changes it by less, and a clock that is set by less does little harm.
+ */
 #define CLOCK_IS_SET_US 100000
 
 #define POLL_US 20000 /* how often takers look at the database if inotify was refused */
 /*
- * While the write lock is held, the watcher looks again after a quarter of the time that it has
- * been held, within these limits.
+ * While somebody holds the write lock, the taker that watches looks at the database again after a
+ * quarter of the time that the lock has been held, within these limits.
  */
 #define HELD_MIN_US 100
 #define HELD_MAX_US 1000000
 /*
- * The watcher pauses for so many times as long as its last look took. Frequent commits of others
- * then cost 4% of a processor at most.
+ * A process that commits thousands of times a second to the same database would wake the taker that
+ * watches each time. So that taker pauses for so many times as long as its last look at the
+ * database took, which costs 4% of a processor at most.
  */
 #define GAP_LOOKS 25
 #define GAP_MIN_NS UINT64_C(1000000)
@@ -59,7 +60,10 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/* How long a take with timeout 0 waits for a transaction that is being made. */
+/*
+ * How long timerhub_store_take() with timeout 0 waits for a transaction that is just being made, in
+ * ns.
+ */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -76,7 +80,11 @@ static bool clock_was_set(const struct timerhub_store *store)
 	return by_us > CLOCK_IS_SET_US || by_us < -CLOCK_IS_SET_US;
 }
 
-/* Moves times of periodic tasks back that were set while the wall clock was ahead. */
+/*
+ * Corrects what a wrong wall clock has done. If the next time of a periodic task was set while the
+ * clock was ahead, that time moves back by whole intervals. Also stores the difference of the
+ * clocks, by which the view timerhub_list converts the ends of leases.
+ */
 static int clock_mend(struct timerhub_store *store)
 {
 	struct values values = {
@@ -86,7 +94,6 @@ static int clock_mend(struct timerhub_store *store)
 	};
 	int result = statement_run(&store->statements, DO_MEND_PERIODS, &values, NULL);
 
-	/* the view timerhub_list needs the offset of the clocks */
 	if (result >= 0)
 		result = statement_run(&store->statements, DO_SET_CLOCK, &values, NULL);
 	store->offset_us = values.number;
@@ -101,8 +108,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * A reboot ends all leases. If no boot id is known, the offset of the clocks shows a
-	 * reboot.
+	 * A reboot ends all leases. It is noticed by another boot id, or without /proc, by another
+	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -115,7 +122,10 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* Relaxed, because a call that misses a stop delivers as if it ran before the stop. */
+	/*
+	 * Relaxed is enough: if another thread stops the store, and this load does not see that
+	 * yet, this call delivers as if it had run just before the stop.
+	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -132,7 +142,7 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 		return result;
 	if (sqlite3_step(row) != SQLITE_ROW)
 		result = error_of(store->statements.db);
-	/* column 0 is NULL if no task has a due time, column 1 if none is taken */
+	/* column 0 is NULL if no task waits for a due time, and column 1 if no task is taken */
 	if (result == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
 		ret->due_us = sqlite3_column_int64(row, 0);
 	if (result == 0 && sqlite3_column_type(row, 1) != SQLITE_NULL)
@@ -148,7 +158,11 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 
 /* ---- deliveries ---- */
 
-/* Fills a task from a row. Returns the row's new `claim`, or 0 if there is no memory. */
+/*
+ * Fills a caller's task from a row that is about to be taken. Key and data lie in one block of
+ * memory, each with a NUL behind it. Returns the row's new value of `claim`, or 0 if there is no
+ * memory.
+ */
 static int64_t task_fill(const struct timerhub_store *store, struct timerhub_store_task *task,
                          sqlite3_stmt *row, int64_t now_us)
 {
@@ -159,7 +173,7 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 	const void *key = sqlite3_column_text(row, 2);
 	size_t data_len = (size_t)sqlite3_column_bytes(row, 5);
 	size_t key_len = (size_t)sqlite3_column_bytes(row, 2);
-	char *block = calloc(1, data_len + 1 + key_len + 1); /* each with a NUL */
+	char *block = calloc(1, data_len + 1 + key_len + 1);
 
 	if (!block)
 		return 0;
@@ -182,7 +196,10 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 	return (uint64_t)attempts >= store->attempts_max ? claim | CLAIM_LAST : claim;
 }
 
-/* Hands out or parks the next due task. Returns 1, or 0 if none is due. */
+/*
+ * Hands out the next due task, or parks it if it has used up its attempts. Returns 1, or 0 if
+ * nothing is due.
+ */
 static int serve_next(struct timerhub_store *store, struct work *take)
 {
 	struct timerhub_store_task *task = &take->tasks[take->result];
@@ -233,8 +250,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * Without memory for more tasks, hand out those taken before, unless SQLite has rolled them
-	 * back.
+	 * If memory ran out, the caller gets the tasks that were taken before, unless SQLite has
+	 * rolled the transaction back.
 	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
@@ -256,7 +273,10 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0 && clock_was_set(store))
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
-	/* This UPDATE is slow even if it changes nothing, so run it only if a lease is over. */
+	/*
+	 * Even if it finds no row, this UPDATE costs a tenth of what it costs to put, take and end
+	 * a task. So run it only if a lease is over.
+	 */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -296,7 +316,11 @@ static uint64_t left_ns(uint64_t deadline_ns)
 
 static bool is_stopped(const struct timerhub_store *store)
 {
-	/* Relaxed, because whoever clears the bell asks afterwards (see the head of this file). */
+	/*
+	 * Relaxed: timerhub_store_stop() stores the time first, and makes the eventfd `bell`
+	 * readable then. Whoever clears the eventfd calls this function afterwards, so that no stop
+	 * is missed.
+	 */
 	return u64_load_relaxed(&store->watch.stopped_us) != UINT64_MAX;
 }
 
@@ -307,10 +331,16 @@ struct taker {
 	bool is_unsure; /* the write lock did not come in time, so something may be due */
 };
 
-/* Takes due tasks and returns how many, or -ESHUTDOWN after a stop if none are left. */
+/*
+ * Takes the tasks that are due now, and returns how many: 0 also if the write lock was not free in
+ * time. After a stop, -ESHUTDOWN says that no task is left that was due then.
+ */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/* Ask before looking for tasks, because one can become due between the look and a stop. */
+	/*
+	 * Check this before looking for tasks. If it were checked afterwards, a task could become
+	 * due and the store be stopped in between, and that task would not be handed out.
+	 */
 	bool stopped = is_stopped(store);
 	int result;
 
@@ -325,7 +355,11 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 
 /* ---- the watcher ---- */
 
-/* Watches the files by inotify, only once a taker waits, because the events slow every write. */
+/*
+ * Makes inotify report each write to the -wal and the removal of each file. Only the first taker
+ * that waits does this, because such events make every write slower, also in processes that only
+ * put tasks.
+ */
 static void watch_files(struct timerhub_store *store)
 {
 	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
@@ -339,7 +373,10 @@ static void watch_files(struct timerhub_store *store)
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
-/* Makes epoll_fd unreadable, until the next commit, due time, stop or failure. */
+/*
+ * Makes epoll_fd unreadable. Whatever happens from now on, such as a commit or a stop, makes it
+ * readable again.
+ */
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -349,17 +386,25 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/* somebody has written, and perhaps committed, so look again soon */
+		/*
+		 * a long transaction may have ended by this write, so begin again with short sleeps
+		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
 	bell_clear(store->watch.bell);
-	/* After a stop or a failure, epoll_fd must stay readable. */
+	/*
+	 * After a stop or a failure, epoll_fd must stay readable, but bell_clear() has just taken
+	 * the signal away.
+	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }
 
-/* Returns the time until the next look, in us. Returns INT64_MAX if nobody is writing. */
+/*
+ * If somebody is writing to the database, returns in how many us to look for due tasks again.
+ * Otherwise returns INT64_MAX.
+ */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
 	uint64_t now_ns = clock_monotonic_ns(), us;
@@ -374,7 +419,10 @@ static int64_t watch_held_us(struct timerhub_store *store)
 	return us < HELD_MIN_US ? HELD_MIN_US : (int64_t)u64_min(us, HELD_MAX_US);
 }
 
-/* Takes what is due, or sets the timer for the next due time or end of a lease. */
+/*
+ * Makes epoll_fd unreadable, and takes what is due. If nothing is, sets the timer for the next due
+ * time or end of a lease.
+ */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
 	uint64_t began_ns = clock_monotonic_ns();
@@ -390,18 +438,25 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (result != 0)
 		return result;
 	now_us = store_now_us(&store->wall);
-	/* The timerfd is set on the wall clock, so it also expires when that clock is set. */
+	/*
+	 * The timerfd is set on the wall clock, though leases end by another. If somebody sets the
+	 * wall clock, the timerfd expires, and this is computed anew.
+	 */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
-	/* If a due task could not be taken, try again soon, but not at once. */
+	/*
+	 * If a task is due but could not be taken, try again after HELD_MIN_US, because a timer for
+	 * its due time would expire at once, again and again.
+	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
 	/*
-	 * -ECANCELED: the wall clock was set, perhaps after take_once() had read it, so look again.
+	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
+	 * make epoll_fd readable, so that due tasks are looked for once more.
 	 */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
@@ -412,7 +467,10 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	return 0;
 }
 
-/* Sleeps for a few ms at most, so that not every commit of others costs a query. */
+/*
+ * Sleeps for a few ms, so that not each commit of another process wakes the caller for a query.
+ * Ends early at the next due time, the deadline or a signal on `bell`.
+ */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t gap_ns = store->watch.look_took_ns * GAP_LOOKS, sleep_ns;
@@ -438,7 +496,11 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		sleep_on(store->watch.epoll_fd, left_ns(taker->deadline_ns));
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
-		/* Do not pause if commits are rare, because a pause makes a new task late. */
+		/*
+		 * A commit causes an inotify event before its changes can be read, so while
+		 * somebody is writing, look several times. Pause between the looks only if commits
+		 * are frequent, because a pause makes a new task late.
+		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
 		else
@@ -454,14 +516,15 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* a take with timeout 0 does not wait for a writer twice */
+	/* a take without time has waited for a writer by now, so watch() does not wait again */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * Nobody sets the timer now, so make whoever polls epoll_fd look for tasks.
+			 * watch() has left epoll_fd unreadable and without a timer, so make it
+			 * readable: whoever polls it looks for tasks then.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);
@@ -490,7 +553,7 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed, because a program may not close the store while a take begins */
+	/* relaxed: no thread may call timerhub_store_close() while this call begins */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
@@ -511,11 +574,14 @@ void timerhub_store_stop(struct timerhub_store *store)
 	if (store_check(store) < 0)
 		return;
 	/*
-	 * Only the first stop counts. Relaxed, because bell_ring() follows (see the head of this
-	 * file).
+	 * Only the first stop stores its time. Relaxed, because bell_ring() below is a system call,
+	 * and whoever it wakes reads the time afterwards.
 	 */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
-	/* Wakes one waiting taker, which wakes the next one before it returns. */
+	/*
+	 * This wakes one of the threads that wait in timerhub_store_take(). That thread takes what
+	 * is due, and then wakes the next one.
+	 */
 	bell_ring(store->watch.bell);
 }

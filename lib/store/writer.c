@@ -30,25 +30,32 @@
 #define NAP_MAX_NS 1000000
 #define TURN_MAX_NS UINT64_C(2500000000)
 /*
- * A stopped process or a forked child may keep the turn although nobody writes. Then this handle
- * writes without the turn for so long.
+ * If the turn was not free for long although nobody writes, its holder may be stopped, or dead with
+ * a forked child that has inherited the lock. Then this handle writes without the turn for so long.
  */
 #define NO_TURN_NS UINT64_C(60000000000)
 #define THREAD_NAME "timerhub-store"
-/* The keeper checkpoints so much at a time, because SQLite cannot pause within a checkpoint. */
+/*
+ * The store's thread checkpoints so much at a time, because SQLite cannot pause within a
+ * checkpoint. In between it makes the changes that timerhub_store_submit() has queued.
+ */
 #define PIECE_BYTES (UINT64_C(2) << 20)
 /* If the WAL is longer than this, writers wait until its last pages are copied. */
 #define RESTART_BYTES (UINT64_C(4) << 20)
 /*
- * After this time without a commit, the keeper checkpoints the rest, so that the WAL can begin anew
- * on a full disk.
+ * After this time without a commit, the rest of the WAL is checkpointed, so that the WAL can begin
+ * anew even if the disk becomes full.
  */
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
 
 /* ---- the queue ---- */
 
-/* Queues a work item. Returns true if the caller must lead, or for a submit, wake the keeper. */
+/*
+ * Appends a work item to the queue. Returns true if no thread is doing the items of the queue: the
+ * caller then has to become this thread, the leader. For an item of timerhub_store_submit(), it has
+ * to wake the store's own thread instead, which leads unless another thread comes first.
+ */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
@@ -79,7 +86,10 @@ static struct work *work_take_all(struct timerhub_store *store)
 	return works;
 }
 
-/* Takes an item out of the queue, unless a leader has it or its thread leads next. */
+/*
+ * Takes a work item whose deadline is over out of the queue. Returns false if it is too late: the
+ * leader has it, or its thread is to be the next leader.
+ */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
 	struct work **place = &store->shared.first;
@@ -99,7 +109,10 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	return withdraws;
 }
 
-/* Waits until the work item is done, or returns true if the calling thread must lead. */
+/*
+ * Waits until the work item is done. Returns true if instead the calling thread has become the
+ * leader, and must do all items.
+ */
 static bool work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t deadline_ns = work->deadline_ns;
@@ -122,7 +135,10 @@ static bool work_await(struct timerhub_store *store, struct work *work)
 	}
 }
 
-/* Makes a waiting thread the leader, or wakes the keeper if none waits. */
+/*
+ * Makes a waiting thread the leader, which does all work items. The store's own thread leads if
+ * nobody waits, and is also woken for a checkpoint.
+ */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
@@ -138,7 +154,6 @@ static void lead_hand_on(struct timerhub_store *store)
 		futex_wake(&next->state, 1);
 	}
 	wakes = !next && (store->shared.first || store->keeper.wants_restart);
-	/* enough was written for a checkpoint */
 	if (store->keeper.wal_bytes >= store->keeper.wakes_bytes) {
 		store->keeper.wakes_bytes = UINT64_MAX;
 		wakes = true;
@@ -160,7 +175,10 @@ static void turn_give(struct timerhub_store *store)
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), nap_ns = NAP_MIN_NS;
-	/* Wait only half of the time for the turn, because a stopped process may hold it. */
+	/*
+	 * wait only half of the time for the turn, the lock by which writers queue, because a
+	 * process that was stopped may hold it
+	 */
 	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
 	bool queues = now_ns >= store->no_turn_until_ns;
 	bool waits = queues && files_have_queue(&store->files);
@@ -175,14 +193,17 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			queues = store->has_turn = files_take_turn(
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
-		/* a turn that is not free after a short wait means nothing */
+		/* after a short wait it would prove nothing that the turn was not free */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
 			break;
 		if (!waits)
 			continue;
-		/* Other programs do not queue for the write lock, so try again. */
+		/*
+		 * Programs without this library do not queue for the turn, so while they write, try
+		 * again after a while.
+		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
 	}
@@ -223,7 +244,10 @@ struct batch {
 	bool is_durable; /* an item in it promises stable storage */
 };
 
-/* Makes the changes of one item. Returns an error only if the whole transaction has failed. */
+/*
+ * Makes the changes of one work item, and stores their result in it. Returns an error only if the
+ * whole transaction has failed.
+ */
 static int batch_change(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
 	int result = changes_make(store, &batch->making, work->now_us, work->changes, work->count);
@@ -237,7 +261,11 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 	return 0;
 }
 
-/* Does all items in one transaction. Takes come last, so that they find the new tasks. */
+/*
+ * Does the work items of a batch in a transaction, and commits it. Items that take tasks come last,
+ * so that they find the new tasks. If `serves` is false they get -ENOSPC, because a take stores
+ * leases.
+ */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
 	int result = 0;
@@ -247,7 +275,7 @@ static int batch_transact(struct timerhub_store *store, struct batch *batch, boo
 		if (work->changes)
 			result = batch_change(store, batch, work);
 		else
-			work->result = serves ? 0 : -ENOSPC; /* a take stores a lease */
+			work->result = serves ? 0 : -ENOSPC;
 	if (result == 0 && serves)
 		result = deliver_serve(store, batch->works);
 	result = writer_end(store, result);
@@ -307,7 +335,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Gives the result to the items that make changes, or to those that take tasks. Returns the others.
+ * Gives the result of a transaction to the threads that wait for it: if `changes`, to those with
+ * changes (the caller holds synced.lock), else to those that take tasks. Returns the items that
+ * remain.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -345,7 +375,8 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 	struct work *changes;
 
 	/*
-	 * Wake the watcher for a due task. Relaxed, because a later watcher finds the task itself.
+	 * A change has made a task due, so wake the thread that waits for due tasks. Relaxed: a
+	 * thread that begins to wait later finds the task by itself.
 	 */
 	if (result == 0 && batch->making.is_due && u32_load_relaxed(&store->watch.is_taken) != 0)
 		bell_ring(store->watch.bell);
@@ -363,7 +394,10 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 
 /* ---- the lead ---- */
 
-/* Puts items back into the queue whose deadline is not over. The others stay, and fail. */
+/*
+ * The write lock was not free in time. Puts those items back into the queue whose deadline is not
+ * over yet, and leaves the others in the batch, so that they fail.
+ */
 static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 {
 	struct work *late = NULL, **last_late = &late, **place = &batch->works, *work;
@@ -390,7 +424,10 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 	batch->works = late;
 }
 
-/* Fills the batch. Returns 1 if it has begun a transaction, or 0 if none is needed. */
+/*
+ * Takes all queued items into the batch, also those that come while this waits for the write lock.
+ * Returns 1 if it has begun a transaction, or 0 if the batch has no changes and no task is due.
+ */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
@@ -414,7 +451,7 @@ static int batch_begin(struct timerhub_store *store, struct batch *batch)
 		return result;
 	result = writer_begin(store, deadline_ns);
 	if (result == 0)
-		*last = work_take_all(store); /* what came during the wait */
+		*last = work_take_all(store);
 	else if (result == -EAGAIN)
 		batch_give_back(store, batch);
 	return result < 0 ? result : 1;
@@ -430,7 +467,11 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 	return result;
 }
 
-/* Lets the next writer overwrite the WAL from its beginning. Only the leader calls this. */
+/*
+ * If no reader needs the WAL any more, makes the next writer overwrite it from its beginning. Also
+ * makes room at its end, for which it waits at most waits_ns for another writer. Only the leader
+ * may call this.
+ */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
 	int result =
@@ -442,7 +483,10 @@ static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 	if (result != SQLITE_OK)
 		used = store->keeper.wal_bytes;
 	lock_give(&store->shared.lock);
-	/* There may be too little room, because the WAL has grown or was truncated. */
+	/*
+	 * The WAL should have zeros at its end, which reserve disk space. Append them if another
+	 * program has truncated the WAL, or if a reader makes it grow.
+	 */
 	if (!files_have_room(&store->files, used) &&
 	    writer_begin(store, clock_monotonic_ns() + waits_ns) == 0) {
 		files_make_room(&store->files, store->frame_bytes, used);
@@ -466,7 +510,10 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/* The disk is full, so begin the WAL anew, and try again without puts and takes. */
+		/*
+		 * The disk is full. The readers that kept the WAL long may be gone, so try to begin
+		 * it anew. Then make the changes again, without puts and takes, which need room.
+		 */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);
 			batch.making.is_low = 1;
@@ -485,8 +532,9 @@ int writer_do(struct timerhub_store *store, struct work *work)
 
 	for (; leads || work_await(store, work); leads = false) {
 		/*
-		 * Relaxed, because only the leader writes the state of a queued item, and this
-		 * thread leads.
+		 * Relaxed, because only the leader writes the state of a queued item. The calling
+		 * thread is the leader until writer_lead() makes another thread the leader, under a
+		 * lock.
 		 */
 		u32_store_relaxed(&work->state, WORK_WAITS);
 		writer_lead(store, work);
@@ -517,7 +565,11 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* Copies the WAL into the database while others write. `seen` was its length at the last commit. */
+/*
+ * Copies the WAL, of which `seen` bytes are in use, into the database, while others go on writing.
+ * If the WAL should begin anew or needs more room at its end, leaves that to the next leader (see
+ * struct work).
+ */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
 	int log = -1, copied = -1, result;
@@ -529,17 +581,19 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	                        &copied);
 	lock_give(&store->keeper.lock);
 	/*
-	 * `log` counts frames of the WAL. -1: another process checkpoints, or the disk is full, so
-	 * wait.
+	 * `log` is the number of frames (pages) in the WAL, or -1 if another process is
+	 * checkpointing or the disk is full. Then wait until more is written.
 	 */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
-	/* leave it to the next leader to begin the WAL anew or to make room */
 	restarts = !files_have_room(&store->files, bytes) ||
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/* Other processes write too, so store what the checkpoint has found. */
+	/*
+	 * Other processes write too, so the checkpoint knows better than this store how long the
+	 * WAL is, unless this store has committed meanwhile.
+	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
@@ -549,7 +603,10 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	lock_give(&store->shared.lock);
 }
 
-/* The keeper leads if nobody waits, and checkpoints when much was written or nobody writes. */
+/*
+ * The store's own thread. It copies the WAL into the database when much has been written, or nobody
+ * writes for a while.
+ */
 void *keeper_main(void *argument)
 {
 	struct timerhub_store *store = argument;

@@ -11,8 +11,7 @@
  * timer, up to 32 if it was taking events or cancelling many timers, and more only in
  * arena_take_list().
  *
- * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache.
- * arena_put_many() keeps more: one more for each slot of the shard that was ever used. The others
+ * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
  * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
  * timers, and the four pairs of a cache line mostly stay with one CPU.
  *
@@ -35,14 +34,6 @@
  * return an older value: if one thread puts slot A back, and another then takes the last fresh slot
  * B by a relaxed CAS, a third thread that sees that B is taken could still load a top without A.
  *
- * Orders: a take loads the top with acquire, so it sees the links of the stack, and what the last
- * users of the slots did. It reads the links relaxed, because a link is overwritten only after the
- * top has changed, and then the CAS of the top fails. This CAS need not release: it continues the
- * release sequence of the put, so a thread that loads the new top still sees what the put has
- * released. shard_read_top() reads the link before its CAS, which therefore has release order too.
- * The word `fresh` is read relaxed: whoever arms a timer in a new slot changes this word before it
- * gives the handle away, so everybody who has the handle sees the change.
- *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
 #include "timer/arena.h"
@@ -60,7 +51,11 @@
 #ifndef ARENA_LEAVE
 #define ARENA_LEAVE 64
 #endif
-/* The manual promises memory for at most 256 spare timers per CPU, which can have two shards. */
+/*
+ * The manual promises that memory for at most 256 timers per CPU is in use beyond the most timers
+ * that were live at once. The sum is halved, because the number of shards is a power of two, which
+ * can be nearly twice the number of CPUs.
+ */
 _Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows what lives");
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* How many bits of a stack's top word count the slots that were taken from it. */
@@ -70,7 +65,10 @@ _Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and d
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
-/* How many timers share a cache line, which belongs to one shard only. */
+/*
+ * How many timers share a cache line. Each shard has a multiple of this number of slots, so that no
+ * line belongs to two shards.
+ */
 #define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
 /*
  * How many slots arena_put_many() sorts by their shards at once, in an array on the thread's stack.
@@ -79,7 +77,10 @@ _Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and d
 #define ARENA_PUT_BATCH 256
 #endif
 
-/* Makes a free slot's link: the slot below on the stack, and how many are below. */
+/*
+ * Makes the link that a free slot holds: the slot below it on the stack of free slots, and how many
+ * slots are below this one.
+ */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -110,7 +111,10 @@ static uint64_t top_takes(uint64_t top)
 	return top >> TIMER_SLOT_BITS;
 }
 
-/* Returns where a new hub's generations begin, so that the hub rejects handles of other hubs. */
+/*
+ * Returns the generation with which a new hub's first timers begin. It is far from that of any
+ * other hub, so that a hub rejects handles of another.
+ */
 static uint64_t arena_first_generation(void)
 {
 	static atomic_u64 opened;
@@ -182,7 +186,10 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
-/* Publishes a stack's numbers for timerhub-top: slots taken so far, and slots there now. */
+/*
+ * Publishes for timerhub-top how many slots were taken from a stack so far (`takes`), and how many
+ * are on the stack now (`depth`).
+ */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	uint64_t newer = takes << BOARD_DEPTH_BITS | depth, before;
@@ -190,16 +197,25 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 	if (!shard->notes)
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
-	/* Store only a newer word, which is larger: a take raises `takes`, a put raises `depth`. */
-	while ((int64_t)(newer - before) > 0 && /* signed, because `takes` can wrap */
+	/*
+	 * Threads come here in any order. The newer word is the larger one, because a take raises
+	 * `takes`, and a put raises `depth`. Signed, because `takes` can wrap.
+	 */
+	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
 	}
 }
 
-/* Counts slots that were taken from a shard, and notes how many it has left. */
+/*
+ * Records that `count` slots were taken from a stack, which has `depth` slots left. `takes` is how
+ * many were taken before.
+ */
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
-	/* If the count of takes wraps, raise `laps`, relaxed because this number is only shown. */
+	/*
+	 * `laps` counts how often the count of takes has wrapped. Relaxed is enough, because the
+	 * number is only shown.
+	 */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
 
@@ -209,7 +225,10 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 	shard_note(shard, takes + count, depth);
 }
 
-/* Tells whether `slot`, which a CAS has confirmed, is SLOT_NONE. Aborts if it is out of range. */
+/*
+ * Tells whether `slot` is SLOT_NONE, the end of a stack. Call it for a slot that a CAS has
+ * confirmed, so that any other number out of range is a bug.
+ */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
 	if (slot < arena->capacity)
@@ -218,7 +237,9 @@ static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 	return true;
 }
 
-/* Prefetches the top slot, because the next timer will be armed in it. */
+/*
+ * Prefetches the slot that is on top of the stack now, because the next timer will be armed in it.
+ */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot_is_none(arena, slot))
@@ -231,7 +252,10 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
-	/* The acquire shows the top slot's link, and what the slot's last user did. */
+	/*
+	 * The acquire lets this thread see the top slot's link to the slot below, and everything
+	 * that the top slot's last user did.
+	 */
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	while (top_slot(top) != SLOT_NONE) {
@@ -240,11 +264,14 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 		invariant(slot < arena->capacity);
 		/*
-		 * A stale link is harmless, because the CAS below then fails (see the head of this
-		 * file).
+		 * Relaxed is enough for the link to the slot below: the acquire load of shard->top
+		 * came first, and the CAS fails if another thread has overwritten the link.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
-		/* The CAS need not release (see the head of this file). */
+		/*
+		 * The CAS need not release: a thread that loads the new top still sees what
+		 * shard_push() has released, because a CAS continues the release sequence.
+		 */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
@@ -255,11 +282,17 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 	return SLOT_NONE;
 }
 
-/* Takes up to `count` slots in one step, and returns the first, or SLOT_NONE. They stay linked. */
+/*
+ * Takes up to `count` slots from a shard's stack in one step, and stores in *ret_taken how many.
+ * Returns the first, which is still linked to the others, or SLOT_NONE.
+ */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
 {
-	/* The acquire shows the links of the stack, and what the last users of its slots did. */
+	/*
+	 * The acquire lets this thread see how the slots on the stack are linked, and everything
+	 * that their last users did.
+	 */
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	for (;;) {
@@ -268,8 +301,9 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * Stale links are harmless, because the CAS below then fails (see the head of this
-		 * file).
+		 * Relaxed is enough for the links to the slots below: the acquire load of
+		 * shard->top came first, and the CAS fails if another thread has overwritten one of
+		 * the links.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -288,7 +322,10 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 	}
 }
 
-/* Counts the slots on a stack with this top word. Wrong if the top has changed since. */
+/*
+ * Counts the slots on a stack whose top word is `top`. If another thread has taken the top slot,
+ * the result is wrong, and a CAS of the top fails.
+ */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
 	uint32_t slot = top_slot(top);
@@ -298,7 +335,10 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
-/* Tells whether other CPUs may take from this stack. A wrong true does no harm. */
+/*
+ * Tells whether a stack has so many free slots that another CPU may take some. A wrong true does no
+ * harm, but a wrong false could let memory grow.
+ */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
 	/* The acquire lets this thread see the top slot's link to the slot below. */
@@ -310,11 +350,17 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	test_point(TEST_POINT_TAKE_READ_TOP);
 	/* The acquire keeps the second load of the top behind this load. */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
-	/* If the top has changed, return true, because a wrong false could let memory grow. */
+	/*
+	 * If the top has changed, the link may have been overwritten. Then return true, as if the
+	 * stack were long.
+	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
 
-/* Pushes `count` slots in one step, or returns false if more than `depth_max` are there already. */
+/*
+ * Pushes `count` slots onto a shard's stack of free slots in one step, the last one on top. If the
+ * stack has more than `depth_max` slots already, returns false.
+ */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
                                                              const uint32_t *slots, unsigned count,
@@ -334,7 +380,10 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free] The thread that takes the slot sees what its last user stored. */
+		/*
+		 * This CAS pairs with the acquire loads marked [free]: a thread that takes one of
+		 * these slots sees its link, and everything that its last user did.
+		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -353,8 +402,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough, because whoever has a handle sees its slot used (see the head of this
-	 * file).
+	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
+	 * gives the handle away, so whoever has the handle sees it.
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -367,7 +416,10 @@ static uint64_t shard_used(const struct arena_shard *shard)
 	return shard->end - shard->begin - shard_left(shard);
 }
 
-/* Returns a stack's top word, and in *ret_depth the number of its slots at that moment. */
+/*
+ * Returns the top word of a shard's stack of free slots, and in *ret_depth how many slots were on
+ * the stack at that moment.
+ */
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
@@ -377,27 +429,33 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS changes nothing. If it succeeds, the top, and so the depth, is still
-		 * right.
+		 * This CAS changes nothing. It succeeds only if the top, and therefore the depth,
+		 * is still right. Its release order keeps the read of the link before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
-/* Returns the shard to search at step `i`, beginning with `home`. CPUs differ in their order. */
+/*
+ * Returns the shard that a CPU of shard `home` searches at step `i`; step 0 is `home`. The orders
+ * differ, so that CPUs do not all try one shard.
+ */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
 	return home ^ i;
 }
 
-/* Takes a slot from a stack with more than ARENA_LEAVE slots, or returns SLOT_NONE. */
+/*
+ * Takes a slot from a stack that has more than ARENA_LEAVE free slots. Returns SLOT_NONE if there
+ * is no such stack. Not inlined, because it is seldom called.
+ */
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
 	/*
-	 * Begin where the last search succeeded, because a thread that arms many timers empties
-	 * stack after stack.
+	 * Begin where the last search succeeded, because a thread that arms many timers empties one
+	 * stack after the other. Relaxed is enough: a wrong value costs only a longer search.
 	 */
-	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus); /* relaxed: only a hint */
+	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 		uint32_t other = ((uint32_t)first + i) & arena->shard_mask;
@@ -427,8 +485,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 
 	while (fresh_next(fresh) < fresh_end(fresh)) {
 		/*
-		 * The shard's CPUs take slots from the lower end, and others from the upper, to
-		 * stay apart.
+		 * The shard's CPUs take slots from the lower end and all others from the upper end,
+		 * so that they meet in one cache line at most.
 		 */
 		bool own = index == home;
 		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
@@ -436,7 +494,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * Now and then look for a slot that was used before, so that memory does not grow.
+		 * Now and then take a slot that was used before, from a long stack of another CPU,
+		 * so that memory grows only with the number of live timers.
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -451,8 +510,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the slot has no schedule entry. Relaxed, because nobody else
-		 * has the slot.
+		 * "Never" says that the schedule has no entry for the slot. Relaxed is enough,
+		 * because no other thread has the slot.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -461,7 +520,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses a shard that has slots which nobody has used. Returns ARENA_SHARDS_MAX if there is none.
+ * Chooses the shard from which a CPU takes new slots when its shard `last` has none left. `home` is
+ * the CPU's own shard. Returns ARENA_SHARDS_MAX if there is none.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -472,7 +532,10 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
-		/* Third choice: any shard with unused slots. */
+		/*
+		 * If there is no shard of which no slot was ever used, take one that has any such
+		 * slot. CPUs try the shards in different orders.
+		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
@@ -484,20 +547,32 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 			middle = (index - row / 2) & arena->shard_mask;
 		}
 	}
-	/* Second choice: the middle of the longest row of unused shards. */
+	/*
+	 * Second choice: the middle of the longest row of shards that nobody has used, because the
+	 * CPUs whose shards lie beside the row reach its middle last.
+	 */
 	if (longest > 0)
 		return middle;
 	return any != home ? any : ARENA_SHARDS_MAX;
 }
 
-/* Takes a fresh slot, from shard `home` while that has any, or returns SLOT_NONE. */
+/*
+ * Takes a slot that was never used, or returns SLOT_NONE. A CPU uses up its own shard, `home`,
+ * first, then one other shard, and so on.
+ */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
-	/* Relaxed is enough, because an old value costs only a vain try. */
+	/*
+	 * Relaxed is enough: a shard that has no unused slots never gets new ones, so an old value
+	 * costs only a vain try.
+	 */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
-	/* Try only two shards, because arena_take_last() searches all of them afterwards. */
+	/*
+	 * Try two shards at most. If other CPUs have used up both, the caller goes on to
+	 * arena_take_last(), which searches all shards.
+	 */
 	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
 		uint32_t slot = arena_take_fresh_of(arena, home, index);
@@ -505,7 +580,11 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 
 		if (slot != SLOT_NONE)
 			return slot;
-		/* If there is no such shard, `next` is ARENA_SHARDS_MAX, and the loop ends. */
+		/*
+		 * If no other shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX.
+		 * Then `next` is greater than arena->shard_mask, so the `for` loop ends, and later
+		 * calls skip it.
+		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
 			filling = next;
@@ -513,7 +592,10 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/* Tells whether `count` slots are free. If not, fewer were free at one moment of the call. */
+/*
+ * Tells whether at least `count` slots are free. If it returns false, there was a moment at which
+ * fewer were free, between the last two loops over the stacks.
+ */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
 	uint64_t tops[ARENA_SHARDS_MAX];
@@ -532,7 +614,10 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
-		/* Look once more at each shard (see the head of this file). */
+		/*
+		 * Each top of a stack must still be what the loop above has read. The file's head
+		 * says why this proves that no slot is free, and why a load does not.
+		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
@@ -540,7 +625,10 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 	return found >= count;
 }
 
-/* Takes a free slot of any shard. Returns SLOT_NONE if there is none. */
+/*
+ * Takes a free slot from whichever shard has one. Returns SLOT_NONE only if there was a moment
+ * during the call at which no slot was free.
+ */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
 	do {
@@ -559,8 +647,8 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 }
 
 /*
- * Takes a slot when the CPU's own stack is empty. Inlined, it would make arena_take() save
- * registers.
+ * Takes a slot when arena_take() has found none on its CPU's own stack, which is rare. Not inlined,
+ * because otherwise arena_take() would save registers in each call.
  */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
@@ -599,8 +687,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * Ask first whether enough are free, because fresh slots cost memory even if they are put
-	 * back.
+	 * Find out beforehand whether enough slots are free. To take unused slots and to put them
+	 * back again would cost memory, because their pages stay in use.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
@@ -618,15 +706,14 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* Returns the index of the shard to which a slot belongs. */
+/*
+ * Returns the index of the shard to which a slot belongs, by a multiplication that is exact for
+ * 32-bit numbers (D. Lemire et al., "Faster remainder by direct computation", 2019).
+ */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
 	__extension__ typedef unsigned __int128 u128;
 
-	/*
-	 * This multiplication is exact for 32-bit numbers (D. Lemire et al., "Faster remainder by
-	 * direct computation", 2019).
-	 */
 	return (uint32_t)((u128)arena->shards_per_slot * slot >> 64);
 }
 
@@ -637,7 +724,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
-/* Returns the index of the shard of a slot. Aborts if the slot is out of range. */
+/* Returns the index of the shard to which a slot belongs. Aborts if the slot is out of range. */
 static uint32_t slot_home(const struct arena *arena, uint32_t slot)
 {
 	uint32_t shard = slot_shard(arena, slot);
@@ -646,7 +733,10 @@ static uint32_t slot_home(const struct arena *arena, uint32_t slot)
 	return shard;
 }
 
-/* Puts at most ARENA_PUT_BATCH slots back to their own shards, with one change of each stack. */
+/*
+ * Puts at most ARENA_PUT_BATCH slots back to the shards to which they belong. They are sorted by
+ * shard first, so that each shard's stack is changed only once.
+ */
 static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned count)
 {
 	uint16_t ends[ARENA_SHARDS_MAX + 1] = { 0 };
@@ -672,7 +762,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Keep the slots on this CPU's stack if possible, because its threads may soon arm timers.
+	 * Keep the slots on this CPU's stack, where a thread that takes events and then arms timers
+	 * finds them. A shard with more used slots may have a longer stack.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -687,8 +778,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		/*
-		 * Relaxed is enough, because whoever has a handle sees its slot used (see the head
-		 * of this file).
+		 * Relaxed is enough: a thread that arms a timer in a new slot changes this word
+		 * before it gives the handle away, so whoever knows the timer sees the change.
 		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -714,8 +805,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * `laps` counts the wraps of this count. Relaxed is enough, because the sum may be
-		 * inexact.
+		 * `laps` counts how often the takes in shard->top have wrapped. Relaxed is enough,
+		 * because the sum may be inexact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

@@ -15,9 +15,16 @@
 #include "board/counter_board.h"
 #include "timer/timer.h"
 
-/* A part of the slots, which some CPUs prefer: some free on a stack, some never used. */
+/*
+ * A part of a hub's slots, which the threads on some of the CPUs prefer. It has a stack of the
+ * slots that are free again, and a range of the slots that were never used.
+ */
 struct arena_shard {
-	/* The low 26 bits: top slot of the stack + 1, or 0. Above: the count of takes. */
+	/*
+	 * The top of the stack of free slots. Whoever takes a slot sees what its last user did.
+	 * - low 26 bits: top slot + 1, or 0
+	 * - above: count of takes
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
 	uint32_t begin, end; /* the shard's own slots, from `begin` to before `end` */
@@ -39,31 +46,46 @@ struct arena {
 };
 
 /*
- * Opens an arena. `notes`, for timerhub-top, has BOARD_SHARDS_MAX elements or is NULL. Returns 0 or
- * -ENOMEM.
+ * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
+ * elements, which show timerhub-top the free slots, or is NULL. Returns 0 or -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
-/* Takes a free slot. Returns SLOT_NONE only if none was free at one moment of the call. */
+/*
+ * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if
+ * there was a moment during the call at which no slot was free.
+ */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots as a list for arena_next(). If there are too few, takes none, and returns
- * SLOT_NONE.
+ * Takes `count` slots, linked into a list for arena_next(), and returns the first. If fewer are
+ * free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/* Returns the next slot of a list. Call it before `slot` is armed, which overwrites the link. */
+/*
+ * Returns the slot that follows `slot` in a list from arena_take_list(). Call it before you arm a
+ * timer in `slot`, because that overwrites the link.
+ */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
-/* Puts back a slot that nobody uses any more, to this CPU's shard or the slot's own. */
+/*
+ * Puts back a slot that nobody uses any more. It goes to this CPU's shard, or to its own shard if
+ * this CPU's has many free slots.
+ */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/* Puts back `count` slots, which must not be 0. */
+/*
+ * Puts `count` slots, at least one, onto the stack of this CPU's shard in one step. If that stack
+ * is long already, each slot goes back to its own shard.
+ */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
-/* Returns the first slot from `slot` on that ever had a timer, or SLOT_NONE. */
+/*
+ * Returns the first slot from `slot` on that ever had a timer, or SLOT_NONE. Whoever visits all
+ * timers calls it to skip memory that was never touched.
+ */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
@@ -72,7 +94,10 @@ struct arena_counts {
 	uint64_t in_use_max; /* how many slots were ever used */
 };
 
-/* Counts the slots of all shards. Inexact while threads take slots or put them back. */
+/*
+ * Counts the slots of all shards. The result is exact only if no thread takes a slot or puts one
+ * back at the same time.
+ */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

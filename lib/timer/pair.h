@@ -37,10 +37,11 @@
 #include "schedule/entry.h"
 
 /*
- * The latest deadline. It is less than INT64_MAX, because that means "no limit" in C++
- * (std::chrono).
+ * The latest deadline that a timer can have, 292 years after the clock's zero. It is a little less
+ * than INT64_MAX, because C++ programs use that as "no limit" (std::chrono's maximum), and such a
+ * value must not become a deadline.
  */
-#define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128) /* 292 years */
+#define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
 
 #define TIMER_SLOT_BITS 26
@@ -61,33 +62,49 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
-	/* No timer uses the slot. Its schedule entry may still be there, for the next timer. */
+	/*
+	 * No timer uses the slot. The entry that its last timer has left in the schedule, at
+	 * `deadline_ns` or earlier, is used again for the next timer. There may be none if
+	 * STATE_CLAIMED is set or the deadline is "never".
+	 */
 	TIMER_FREE = 0,
 	/*
-	 * The timer waits for its deadline. Its schedule entry is early enough, unless
-	 * STATE_CLAIMED is set.
+	 * The timer waits for its deadline, and the owner thread has scheduled it early enough.
+	 * While STATE_CLAIMED is set, the owner has yet to read a new deadline.
 	 */
 	TIMER_ARMED = 1,
-	/* The timer has expired, and its event waits. If periodic, its next period is scheduled. */
+	/*
+	 * The timer has expired, but nobody has taken its event yet. If it is periodic, the owner's
+	 * schedule has an entry for its next period.
+	 */
 	TIMER_PENDING = 2,
 	/*
-	 * Several periods are over, and the event that counts them waits. The timer is not
-	 * scheduled.
+	 * The timer has expired, nobody has taken its event, and its next period is due as well. It
+	 * is not scheduled, because further periods only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
-	/* The event of a kept timer was taken. It waits to be re-armed, and is not scheduled. */
+	/*
+	 * The timer was armed with TIMERHUB_KEEP, and its event has been taken. It waits to be
+	 * re-armed: its deadline is "never", and it is not scheduled.
+	 */
 	TIMER_IDLE = 4,
 };
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
-/* A copy of a timer's two words. It is a guess until a compare-and-swap from it succeeds. */
+/*
+ * A copy of a timer's deadline and state. It is a guess until a compare-and-swap from it succeeds,
+ * because another thread can change the timer between the two loads.
+ */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
 };
 
 #define TIMER_QUEUE_BITS 16
-/* The longest slack, 78 hours, because one word holds the slack and the queue's index. */
+/*
+ * The longest slack that fits into a word beside the queue's index, 78 hours. A longer slack is cut
+ * to this.
+ */
 #define TIMER_SLACK_MAX_NS (UINT64_MAX >> TIMER_QUEUE_BITS)
 
 static inline enum timer_phase state_phase(uint64_t state)
@@ -95,7 +112,10 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Tells whether the owner, the thread that keeps the schedule, has yet to read this timer. */
+/*
+ * Tells whether STATE_CLAIMED is set: the owner, the thread that keeps the schedule, has yet to
+ * read this timer.
+ */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
@@ -111,7 +131,10 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Tells whether the timer outlives its delivery, because it was armed with TIMERHUB_KEEP. */
+/*
+ * Tells whether the timer was armed with TIMERHUB_KEEP, so that it lives on when its event has been
+ * delivered.
+ */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -150,13 +173,19 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Tells whether the handle names the timer with this state, and the timer has not ended. */
+/*
+ * Returns true if handle and state belong to the same timer, and it has not ended. Both contain a
+ * generation number, which differs for each timer of a slot.
+ */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Tells whether the handle names the timer with this state, armed and without these flags. */
+/*
+ * Tells by a single comparison whether the handle names the timer with this state, the timer is
+ * armed, and it has none of the given flags.
+ */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -170,14 +199,19 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* Returns how many periods are over at `now_ns`, including the one that ends at `deadline_ns`. */
+/*
+ * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
+ * count is at least 1. None is due later than a deadline can be.
+ */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	/* TIMER_DEADLINE_MAX_NS is the latest possible deadline. */
 	return (u64_min(now_ns, TIMER_DEADLINE_MAX_NS) - deadline_ns) / interval_ns + 1;
 }
 
-/* Returns a periodic timer's first deadline after `now_ns`, or TIMER_NEVER_NS if there is none. */
+/*
+ * Returns a periodic timer's first deadline after `now_ns`, or TIMER_NEVER_NS if that is later than
+ * any deadline can be. `deadline_ns` is one of its deadlines, not later than `now_ns`.
+ */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t next_ns;
@@ -187,7 +221,10 @@ static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 
-/* Packs a queue's index and a slack into one word, to keep the timer's record small. */
+/*
+ * Packs the index of a timer's queue and the timer's slack into one word, so that the timer's
+ * record stays small.
+ */
 static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
 {
 	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
@@ -203,7 +240,10 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 	return queue_slack >> TIMER_QUEUE_BITS;
 }
 
-/* Returns the time within the slack with the most trailing zeros, so that timers share wake-ups. */
+/*
+ * Returns when a timer should expire: at the time within its slack that has the most trailing zero
+ * bits. So timers with overlapping slack often share a wake-up.
+ */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last = u64_add_saturating(deadline_ns, slack_ns);
@@ -213,7 +253,10 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* Clear all bits of `last` below the highest in which the two numbers differ. */
+	/*
+	 * Keep the bits of `last` down to the highest that differs from deadline - 1, so that the
+	 * result stays greater: 10110 and 10011 (deadline - 1) give 10100.
+	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

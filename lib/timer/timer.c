@@ -9,18 +9,7 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
- * A cancel leaves the schedule entry of an armed timer, so that it need not tell the owner. If the
- * timer has no slack, a CAS of the state alone is enough, and cheaper. The slot keeps the deadline,
- * at which the owner looks at it and removes the entry, even if timer_move() has just changed this
- * deadline.
- *
- * If the next period is over too when a periodic timer expires, the timer must become OVERDUE at
- * once. If it were PENDING, a consumer with an older reading of the clock could arm it for that
- * period, which the owner skips, and would not tell the owner.
- *
- * Every change has acquire and release order, although some would need less. timer_look() makes its
- * CAS even if nothing changes: a thread that changes the timer afterwards sees that the slot has
- * left the inbox, and so pushes it again (owner/spill_map.c).
+ * Every change has acquire and release order, although some would need less.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
  *         record, the end of the slot's previous timer, and which thread delivered that.
@@ -46,7 +35,10 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	return pair_with_phase(pair, TIMER_ARMED);
 }
 
-/* Sets STATE_CLAIMED. Whoever stores it must then push the slot into the owner's inbox. */
+/*
+ * Sets STATE_CLAIMED: the owner thread may have scheduled this timer too late. A thread that stores
+ * the flag must then push the timer's slot into the owner's inbox.
+ */
 static struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
@@ -61,13 +53,19 @@ static uint64_t arming_flags(const struct timer_arming *arming)
 	       (arming->slack_ns > 0 ? STATE_SLACK : 0) | (arming->kept ? STATE_KEPT : 0);
 }
 
-/* Tells whether the schedule entry of a free slot is early enough for this deadline. */
+/*
+ * Tells whether a timer with this deadline can be armed in the free slot without telling the owner.
+ * That is so if the schedule still has an early enough entry for the slot's last timer.
+ */
 static bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/* Returns the state and deadline of a new timer. */
+/*
+ * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the last
+ * timer of the slot has left no schedule entry, or one that is too late for the new timer.
+ */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
 {
@@ -87,7 +85,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed is enough, because arena_take() has acquired what the slot's last user did. */
+	/*
+	 * Relaxed is enough, because arena_take() lets this thread see what the slot's last user
+	 * did. If the owner changes the slot meanwhile, the CAS below fails.
+	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	invariant(state_phase(free.state) == TIMER_FREE); /* a slot has one user */
@@ -100,9 +101,15 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* The probe costs almost nothing, because its arguments are in registers. */
+	/*
+	 * The probe costs nothing: the handle was computed a few lines above, so it is still in a
+	 * register, except when ret_handle is NULL.
+	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
-	/* The CAS fails if the owner takes the free slot out of its schedule meanwhile. */
+	/*
+	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
+	 * longer scheduled.
+	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
@@ -124,7 +131,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* A later deadline needs no push, because the owner still looks at the old one. */
+		/*
+		 * A later deadline needs no push into the inbox, because the owner reads the timer
+		 * at the old deadline and finds the new one.
+		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -136,12 +146,18 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/* Returns the state that a cancelled timer leaves in its slot. */
+/*
+ * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's entry
+ * stays in the schedule, so that a cancel need not tell the owner.
+ */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
-	/* The owner looks at the slot at this time, even without a push. */
+	/*
+	 * The owner looks at the slot at this time at the latest. So the caller must tell the owner
+	 * of a new timer only if it is due earlier.
+	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -165,12 +181,19 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/* Tries first to change the state alone, which is enough for an armed timer without slack. */
+/*
+ * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The slot keeps
+ * the deadline, at which the owner looks at it and removes its entry, even if timer_move() has just
+ * changed it.
+ */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed is enough, because the CAS below acquires, or fails if the state is stale. */
+	/*
+	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
+	 * not.
+	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
@@ -210,7 +233,8 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 /* ---- the owner's decisions ---- */
 
 /*
- * Clears STATE_CLAIMED. A free slot is also taken out of the schedule, so its deadline is "never".
+ * Clears the flag that has made the owner read this timer. If the slot is free by now, the owner
+ * also takes it out of the schedule, and a deadline of "never" says so.
  */
 static struct pair pair_looked_at(struct pair pair)
 {
@@ -226,18 +250,25 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes, because of its release (see the head of this file).
+	 * Make the CAS even if it changes nothing. A thread that changes the timer after this CAS
+	 * knows by it that the slot has left the inbox, and pushes the slot again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* No new entry is needed without STATE_CLAIMED, or if the timer has expired or is idle. */
+	/*
+	 * If STATE_CLAIMED was not set, the slot is already scheduled early enough for its
+	 * deadline. If the timer has expired or is idle, it needs no new entry.
+	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
-/* Sets a free slot's deadline to "never". Returns false if another thread has changed the slot. */
+/*
+ * Sets the deadline of a free slot to "never", because the owner removes the slot's schedule entry.
+ * Returns false if another thread has changed the timer since `pair` was loaded.
+ */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
@@ -272,8 +303,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
 			/*
-			 * An OVERDUE timer has no schedule entry. Its consumer arms the next
-			 * period, and tells the owner.
+			 * An OVERDUE timer is not scheduled. The thread that delivers its event
+			 * arms it for the next period, and pushes its slot into the inbox for the
+			 * owner.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -281,8 +313,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is over too, PENDING would be wrong (see the head of
-			 * this file).
+			 * If the next period is over too, the timer becomes OVERDUE, and the owner
+			 * does not schedule it. The consumer of its event arms it again, and tells
+			 * the owner.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -308,8 +341,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * It is not earlier than `filed_ns`, because of earlier deadlines the owner is
-		 * told.
+		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
+		 * That is early enough, because whoever arms an earlier timer tells the owner.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -322,7 +355,6 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer);
 
-	/* No event can come back afterwards, because only the owner makes timers expire. */
 	while (state_undelivered(pair.state)) {
 		if (timer_change(timer, &pair, pair_unscheduled(pair)))
 			return true;
@@ -337,10 +369,16 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* A PENDING timer is in the schedule for its next period, but an OVERDUE one is not. */
+	/*
+	 * A PENDING timer's next period is in the schedule already, so the owner need not be told.
+	 * An OVERDUE timer has no schedule entry.
+	 */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/* The timer was re-armed in between, so load state and deadline again. */
+	/*
+	 * The state was loaded before the deadline. If the timer was re-armed in between, the
+	 * deadline is the new one and lies in the future. Then load both again.
+	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

@@ -9,20 +9,10 @@
  * What a timer was armed with, its record (struct timer_cold), is written before the pair is
  * published, and read between the load of the pair and the compare-and-swap that expects what was
  * loaded. As in a seqlock, the accesses are relaxed: if the swap succeeds, what was read belonged
- * to this timer. Two readers do without such a proof. One is timer_true_ns(): if the slot has a new
- * timer meanwhile, it adds the slack of this timer to the old deadline. That is early enough,
- * because whoever arms a timer that is due earlier tells the owner. The other is hub_submit(): it
- * may read the slack of the slot's next timer if this one has ended.
+ * to this timer. Two readers do without such a proof. One is timer_true_ns(), which says why. The
+ * other is hub_submit(): it may read the slack of the slot's next timer if this one has ended.
  *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
- *
- * What timer_snapshot() returns to the owner was in the slot at one moment: the state was the same
- * before and after the deadline was loaded, and it cannot have changed back in between, because
- * only the owner expires timers and clears STATE_CLAIMED.
- *
- * timer_move() need not tell the owner, because the schedule entry of an armed timer is early
- * enough for a later deadline. It returns only a bool, because timerhub_rearm_many() moves several
- * timers at once to overlap their cache misses, and needs the registers.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -32,14 +22,21 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/* A timer's deadline and state. Any thread changes both by one compare-and-swap. */
+/*
+ * The deadline and the state of a timer. Any thread changes both of them by one compare-and-swap.
+ * The struct has no padding, so that four of them share a cache line: timers are accessed at
+ * random, and the less memory they take, the more of them are in the cache.
+ */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns;
 	atomic_u64 state;
 };
 _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
-/* What a timer was armed with. It is apart, because only arming and delivery need it. */
+/*
+ * What a timer was armed with. Only arming and delivery need it, so it is not beside the deadline
+ * and state. The file's head says why relaxed accesses are enough.
+ */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
 	atomic_u64 fn;          /* the timer's callback as a number */
@@ -54,7 +51,10 @@ struct timers {
 	uint64_t first_generation; /* what a slot that never had a timer counts from */
 };
 
-/* Prefetches a timer's record at both ends, because its 24 bytes can straddle two cache lines. */
+/*
+ * Prefetches what the timer in `slot` was armed with. A record has 24 bytes, so some straddle two
+ * cache lines, and both ends are fetched.
+ */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
 	__builtin_prefetch(&timers->cold[slot].data, 1);
@@ -64,13 +64,22 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 /* Tells a thread that has changed a timer what it still has to do. */
 enum timer_left {
 	TIMER_NOTHING,
-	/* Push the slot into the inbox, and wake the owner if it would look there too late. */
+	/*
+	 * Push the timer's slot into the inbox of the owner, the thread that expires timers. If the
+	 * timer is due before the owner reads its inbox anyway, wake the owner.
+	 */
 	TIMER_PUSH,
-	/* Do the same as for TIMER_PUSH, unless the slot is in the inbox already. */
+	/*
+	 * Push the slot as for TIMER_PUSH, but only if it is not in the inbox: the thread that set
+	 * STATE_CLAIMED may have been stopped before its push.
+	 */
 	TIMER_PUSH_AGAIN,
 };
 
-/* What a change has done, and what its caller must do next. It fits into one register. */
+/*
+ * The result of a function that changes a timer, and what its caller must do next. Both fit into
+ * one register. The timer's new deadline and state are in *ret_pair or view->after.
+ */
 struct timer_outcome {
 	int result;
 	enum timer_left left;
@@ -91,19 +100,25 @@ static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 
 /* ---- the pair ---- */
 
-/* Loads a timer's deadline and state one after the other, so they may not belong together. */
+/*
+ * Loads the deadline and the state of a timer one after the other, so they may not belong together.
+ * The state is loaded first, so that what the caller reads of the timer afterwards is at least as
+ * new as the state.
+ */
 static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
 
-	/* Load the state first, so that nothing that is read afterwards is older. */
 	pair.state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	test_point(TEST_POINT_PAIR_HALF_READ);
 	pair.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	return pair;
 }
 
-/* Loads a deadline and a state that belong to the same timer. */
+/*
+ * Loads a deadline and a state that belong to the same timer: the state was the same before and
+ * after the deadline was loaded.
+ */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
 	uint64_t state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
@@ -112,13 +127,14 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * The acquire makes the next load return the state stored with this deadline, or a
-		 * newer one.
+		 * The acquire makes the next load return the state that timer_change() has stored
+		 * together with this deadline, or a newer state.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * The owner sees a state and a deadline that belong together (see the head of this
-		 * file).
+		 * For the owner, this state and this deadline were in the slot at one moment. The
+		 * state cannot have changed back, because only the owner expires timers and clears
+		 * STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -126,7 +142,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-/* Aborts if no rule allows this change. It is defined in tests/harness/check_pair_change.c. */
+/*
+ * Aborts if no rule allows a timer to change from `before` to `after`. It is defined in
+ * tests/harness/check_pair_change.c.
+ */
 void timer_check_change(struct pair before, struct pair after);
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
@@ -136,7 +155,10 @@ static inline void timer_check_change(struct pair before, struct pair after)
 }
 #endif
 
-/* Changes a timer from *pair to `after`. If that fails, loads *pair again and returns false. */
+/*
+ * Changes a timer's deadline and state by a compare-and-swap from *pair to `after`. Returns false
+ * if they are no longer what *pair says, and loads them again into *pair.
+ */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
@@ -150,7 +172,10 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* ---- a caller's decisions: arm_cancel.c ---- */
 
-/* What a timer is to be armed with: the checked arguments of timerhub_arm(). */
+/*
+ * What a timer is to be armed with: the arguments of timerhub_arm(), which have been checked, and
+ * the deadline as a time on the hub's clock.
+ */
 struct timer_arming {
 	uint32_t queue;       /* index of the queue */
 	uint64_t deadline_ns; /* on the hub's clock; TIMER_NEVER_NS: never */
@@ -162,33 +187,47 @@ struct timer_arming {
 };
 
 /*
- * Arms a timer in a slot from the arena. Sets *ret_handle, unless NULL, before the timer can
- * expire.
+ * Arms a timer in a slot that the caller has taken from the arena. If ret_handle is not NULL, it is
+ * set before the timer can expire. In the outcome, `result` is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
-/* Re-arms a timer. The result is 0, 1 if it was idle, or -ENOENT if it has ended. */
+/*
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, 1 if
+ * it was idle, or -ENOENT if it ended.
+ */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
-/* Ends a timer of this queue, or returns -ENOENT. After 0 the caller must put its slot back. */
+/*
+ * Ends a timer. Unless `queue` is TIMER_ANY_QUEUE, it must be on the queue with that index. Returns
+ * 0 if the caller must now give the slot back to the arena, or -ENOENT if there is no such timer.
+ */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
-/* Moves an armed timer to the same or a later deadline, or changes nothing and returns false. */
+/*
+ * Moves an armed timer to the same or a later deadline. The owner need not know, because its
+ * schedule entry for the timer is early enough. Returns false, and changes nothing, if the deadline
+ * would be earlier, or the timer is not armed, or the owner still has to read it.
+ *
+ * The result is only a bool, because timerhub_rearm_many() moves several timers at once to overlap
+ * their cache misses, and needs the registers.
+ */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
 	/*
-	 * Relaxed is enough for both, because the CAS below acquires, or fails if they are stale.
+	 * Relaxed is enough for both loads: the CAS below fails if they are out of date, and
+	 * acquires if they are not.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/*
-	 * Make the CAS even for the same deadline, because it releases what the caller stored
-	 * before.
+	 * The CAS is made even if the deadline stays the same, because its release lets whoever
+	 * takes the event see what the caller stored before.
 	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
@@ -196,7 +235,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* ---- reading ---- */
 
-/* What a thread has read of a timer before it changes the timer or shows it. */
+/* What a thread has read of a timer that it is about to change or to show to the program. */
 struct timer_view {
 	struct pair pair;  /* a guess until timer_change() succeeds */
 	struct pair after; /* what timer_deliver() has stored, if it left work to do */
@@ -206,13 +245,18 @@ struct timer_view {
 	uint64_t fn;
 };
 
-/* Returns the interval of the timer in `slot`, or 0 if it is not periodic. */
+/*
+ * Returns the interval of the timer in `slot`, whose state is `state`, or 0 if it is not periodic.
+ */
 static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
 {
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
 }
 
-/* Reads a timer's record into `view`. Its deadline and state must be in view->pair already. */
+/*
+ * Reads the interval, the data and the callback of a timer into `view`. The timer's deadline and
+ * state must be in view->pair already.
+ */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -225,12 +269,17 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads a timer's record, a guess until timer_change() succeeds. Returns false if the slot is free.
+ * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
+ * is free. What was read may be torn, unless a timer_change() that expects view->pair then
+ * succeeds.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
-/* Returns the handle of the slot's latest timer, and acquires what was done to earlier ones. */
+/*
+ * Returns the handle of the latest timer that was armed in `slot`. It acquires, so that the caller
+ * also sees everything that was done to the slot's earlier timers.
+ */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /*
@@ -239,7 +288,10 @@ uint64_t timer_last(const struct timers *timers, uint32_t slot);
  */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns when a timer is to expire: at its deadline, or at a time within its slack. */
+/*
+ * Returns when a timer is to expire: at its deadline, or if it has a slack, at a time within the
+ * slack after that.
+ */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -254,8 +306,9 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Reads a timer and clears STATE_CLAIMED. Returns true if the owner must schedule it for
- * *ret_at_ns.
+ * Reads a timer for the owner, which has found its slot in the inbox, and clears STATE_CLAIMED.
+ * Returns true if the owner must now schedule the slot for *ret_at_ns, or take it out of the
+ * schedule if that is UINT64_MAX. Returns false if the schedule is right as it is.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
@@ -275,14 +328,15 @@ enum timer_expired {
 };
 
 /*
- * Expires a timer that is due at `by_ns`. `now_ns` decides whether a periodic one becomes OVERDUE.
+ * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
+ * due at `by_ns`. By `now_ns`, decides whether the next period of a periodic timer is over too.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /*
- * Returns a periodic timer's next expiry: its first deadline after `now_ns`, or later within its
- * slack.
+ * Returns when a periodic timer that has just expired is to expire next: at its first deadline
+ * after `now_ns`, or later by at most its slack.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -292,24 +346,31 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner must look again at a slot scheduled for `filed_ns`, or UINT64_MAX for
- * never.
+ * Returns when the owner must look again at a slot that it has scheduled for `filed_ns`, or
+ * UINT64_MAX for never. That is not before `filed_ns`, because threads tell the owner of earlier
+ * deadlines.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
-/* Tells whether the event of an expired timer still waits to be taken. */
+/*
+ * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
+ * has taken. An outdated true only keeps the handle longer.
+ */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/*
-	 * Relaxed is enough, because the owner reads the state that it stored itself, or a newer
-	 * one.
+	 * Relaxed is enough, because the owner itself made the timer expire. It reads the state
+	 * that it stored then, or one that another thread has stored since.
 	 */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
-/* Ends an expired timer of a closed queue. Returns false if no event waits. Only for the owner. */
+/*
+ * Ends an expired timer because its queue is closed. Returns false if it has ended or was re-armed.
+ * Only for the owner, because only it makes timers expire.
+ */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: drain_dispatch.c ---- */
@@ -321,14 +382,23 @@ enum timer_delivery {
 	TIMER_GIVEN_BACK, /* the wall clock was set back, so the timer is armed again */
 };
 
-/* Delivers a periodic timer's event with its count, and arms the first period after `now_ns`. */
+/*
+ * Delivers the event of a periodic timer, and arms the timer for its first period after `now_ns`.
+ * The number of periods that have passed is stored in *ret_count.
+ */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count);
 
-/* Arms an expired timer again, because the wall clock was set back to before its deadline. */
+/*
+ * Arms an expired timer again, because the wall clock was set back and the timer's deadline is in
+ * the future once more.
+ */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
-/* Completes `view` for a consumer that has loaded view->pair. Returns false if no event waits. */
+/*
+ * Fills in the rest of `view` for a consumer that has taken a handle and loaded view->pair. Returns
+ * false if the timer has no event to deliver any more.
+ */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -338,7 +408,10 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 	return true;
 }
 
-/* Delivers a one-shot's event. Unless the timer is kept, the caller then puts its slot back. */
+/*
+ * Delivers the event of a one-shot timer. With TIMERHUB_KEEP the timer becomes idle. Without it the
+ * timer ends, and the caller puts its slot back into the arena.
+ */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
 {
@@ -352,14 +425,17 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers an event. `result` is an enum timer_delivery. `now_ns` matters if the timer is periodic
- * or the clock goes back.
+ * Delivers the event of the timer in `view`; `result` is an enum timer_delivery. `now_ns` is used
+ * only if the timer is periodic or the clock can go back.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
                                                  bool clock_goes_back, uint64_t *ret_count)
 {
-	/* The deadline is in the future again if the wall clock was set back. */
+	/*
+	 * If the wall clock was set back after the timer had expired, its deadline can be in the
+	 * future again.
+	 */
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)
