@@ -145,8 +145,8 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	/*
-	 * The callbacks of the hub's timers ran last, and each stored when it began. If none ran,
-	 * take the time of this turn.
+	 * If this turn has called callbacks of the hub's timers, the clock was read after the last
+	 * of them.
 	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
