@@ -104,7 +104,8 @@ class Daemon:
     def end(self, how=signal.SIGTERM, status=0):
         if how:
             self.process.send_signal(how)
-        expect(self.process.wait(ARRIVES) == status, "the daemon did not end well")
+        ended = self.process.wait(ARRIVES)
+        expect(ended == status, "the daemon ended with", ended)
         rest = [line for line in self.process.stderr if not self.is_more(line)]
         expect(not rest, "it says more:", rest)
 
@@ -457,7 +458,7 @@ def check_closed_streams(tool, redis):
         links = [os.readlink(f"/proc/{daemon.pid}/fd/{stream}") for stream in range(3)]
         expect(links == ["/"] * 3, "descriptors", links)
         daemon.terminate()
-        expect(daemon.wait(ARRIVES) == 0, "the daemon did not end well")
+        expect(daemon.wait(ARRIVES) == 0, "the daemon ended with", daemon.returncode)
     done = subprocess.run([tool.program, "stat", QUEUE], env=tool.environment, check=False,
                           stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
     expect(done.returncode == 3 and "standard output" in done.stderr, "a closed stdout", done)
