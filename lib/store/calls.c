@@ -120,8 +120,8 @@ static int changes_check(const struct timerhub_store *store, struct timerhub_sto
  */
 static int64_t periods_passed(const struct timerhub_store_task *task, int64_t now_us)
 {
-	int64_t due_us = (int64_t)(task->due_ns / 1000), interval_us = store_us(task->interval_ns);
-	int64_t passed = now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
+	int64_t passed =
+		store_periods((int64_t)(task->due_ns / 1000), store_us(task->interval_ns), now_us);
 
 	return task->periods < (uint64_t)passed ? (int64_t)task->periods : passed;
 }

@@ -157,6 +157,12 @@ static inline int64_t store_boot_us(const struct timerhub_store *store)
 	return store_now_us(&store->since_boot) - store->shift_us;
 }
 
+/* Returns how many periods of a task have begun by now: at least 1, and 1 without an interval. */
+static inline int64_t store_periods(int64_t due_us, int64_t interval_us, int64_t now_us)
+{
+	return interval_us > 0 && now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
+}
+
 /* Rounds the end of a lease up to an even number, see IS_BY_DONE. */
 static inline int64_t lease_even(int64_t end_us)
 {

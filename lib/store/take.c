@@ -184,7 +184,7 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 		.delivery = (uint64_t)(claim >> CLAIM_SHIFT) + 1,
 		.due_ns = (uint64_t)due_us * 1000,
 		.interval_ns = (uint64_t)interval_us * 1000,
-		.periods = interval_us > 0 ? (uint64_t)((now_us - due_us) / interval_us) + 1 : 1,
+		.periods = (uint64_t)store_periods(due_us, interval_us, now_us),
 		.attempts = (uint64_t)attempts,
 		.key = key ? block + data_len + 1 : NULL,
 		.data = data_len > 0 ? memcpy(block, data, data_len) : block,
