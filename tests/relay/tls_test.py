@@ -230,7 +230,7 @@ def check_tool(program, server, cafile):
     expect("insecure=1" in said and "is not checked" in said, "an insecure server", said)
     with Daemon(insecure, "tool") as daemon:
         expect("is not checked" in daemon.said(), "the daemon does not say it")
-        wait_for_seats(server.client(), queue="tool")
+        wait_for_seats(server.client(), daemon.process, queue="tool")
 
 
 def main(arguments):

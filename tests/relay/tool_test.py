@@ -104,21 +104,23 @@ class Daemon:
     def end(self, how=signal.SIGTERM, status=0):
         if how:
             self.process.send_signal(how)
-        ended = self.process.wait(ARRIVES)
-        expect(ended == status, "the daemon ended with", ended)
+        expect(self.process.wait(ARRIVES) == status, "daemon ended with", self.process.returncode)
         rest = [line for line in self.process.stderr if not self.is_more(line)]
         expect(not rest, "it says more:", rest)
 
 
-def wait_for_seats(redis, count=1, queue=QUEUE):
-    wait_until(lambda: redis("ZCARD", f"timerhub:{{{queue}}}:seats") == count, f"{count} seats")
+def wait_for_seats(redis, *processes, queue=QUEUE):
+    """Waits until only these have seats: a seat of an ended one may go later than the process."""
+    pids, key = {process.pid for process in processes}, f"timerhub:{{{queue}}}:seats"
+    wait_until(lambda: {int(seat.split(b"-")[-2]) for seat in redis("ZRANGE", key, 0, -1)} == pids,
+               f"seats of {pids}")
 
 
 @contextlib.contextmanager
 def serving(tool, redis):
     """Runs the daemon during the block."""
-    with Daemon(tool):
-        wait_for_seats(redis)
+    with Daemon(tool) as daemon:
+        wait_for_seats(redis, daemon.process)
         yield
 
 
@@ -248,7 +250,7 @@ def check_refused_bells(tool, redis):
         with Daemon(tool) as daemon:
             said = daemon.said()
             expect(said.startswith(f"{tool.where()}NOPERM") and f"'{right}'" in said, said)
-            wait_for_seats(redis)
+            wait_for_seats(redis, daemon.process)
             if right == "subscribe":
                 expect("fault: no relay hears bells" in tool("check", QUEUE, status=1), "no fault")
             redis("ACL", "SETUSER", "default", f"+{right}")
@@ -341,13 +343,13 @@ def check_daemon(tool, redis, folder):
     expect(manager.recv(100) == b"READY=1", "not ready")
     expect(manager.recv(100) == b"WATCHDOG=1", "no watchdog")
     second = Daemon(tool)
-    wait_for_seats(redis, 2)
+    wait_for_seats(redis, first.process, second.process)
     promote(tool, "due", "20ms")
     tool("cancel", QUEUE, "due")
     tool.server.kill()
     tool.server.start()
     fresh = tool.server.client()  # this server keeps no data, so the relays make the queue again
-    wait_for_seats(fresh, 2)
+    wait_for_seats(fresh, first.process, second.process)
     promote(tool, "due", "20ms")
     for daemon in (first, second):
         expect(daemon.said().endswith("; tries again\n"), "no word about a lost server")
@@ -359,11 +361,11 @@ def check_daemon(tool, redis, folder):
     expect(set(received(manager)) <= {b"WATCHDOG=1"}, "not a watchdog")
     first.process.send_signal(signal.SIGTERM)
     first.end(signal.SIGCONT)
-    wait_for_seats(fresh, 1)
+    wait_for_seats(fresh, second.process)
     said = received(manager)
     expect(said[-1:] == [b"STOPPING=1"], "said", said)
     second.end(signal.SIGINT)
-    wait_for_seats(fresh, 0)
+    wait_for_seats(fresh)
 
 
 def check_bad_queue(tool, redis):
@@ -373,7 +375,7 @@ def check_bad_queue(tool, redis):
     redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     daemon = Daemon(tool, "good", "bad", "fine").process
     for queue in ("good", "fine"):
-        wait_for_seats(redis, 1, queue)
+        wait_for_seats(redis, daemon, queue=queue)
     faults = json.loads(tool("--json", "check", "good", status=1))["faults"]
     expect(len(faults) == 1 and "allkeys" in faults[0], faults)
     redis("ZADD", "timerhub:{good}:due", "inf", "foreign")
@@ -381,7 +383,7 @@ def check_bad_queue(tool, redis):
     redis("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
     redis("DEL", "timerhub:{good}:due", "timerhub:{bad}:state")
     expect(json.loads(tool("--json", "check", "good"))["faults"] == [], "volatile-lru is no fault")
-    wait_for_seats(redis, 1, "bad")
+    wait_for_seats(redis, daemon, queue="bad")
     daemon.terminate()
     said = daemon.communicate(timeout=ARRIVES)[1]
     expect(daemon.returncode == 0, "the daemon ended with", daemon.returncode, said)
@@ -405,7 +407,7 @@ def check_words_of_daemon(tool, redis):
     print one line about a key of another program."""
     key, where = f"timerhub:{{{QUEUE}}}:", tool.where()
     with Daemon(tool) as daemon:
-        wait_for_seats(redis)
+        wait_for_seats(redis, daemon.process)
         tool.server.kill()
         said = daemon.said()
         expect(said.startswith(where) and said.endswith("; tries again\n"), "lost", said)
@@ -454,7 +456,7 @@ def check_closed_streams(tool, redis):
 
     with subprocess.Popen([tool.program, "run", QUEUE], env=tool.environment,
                           preexec_fn=closed) as daemon:
-        wait_for_seats(redis)
+        wait_for_seats(redis, daemon)
         links = [os.readlink(f"/proc/{daemon.pid}/fd/{stream}") for stream in range(3)]
         expect(links == ["/"] * 3, "descriptors", links)
         daemon.terminate()
@@ -658,6 +660,7 @@ def check_top(tool, redis):
     """Tests the counts, rates and relays of top, which calls each server once in a reading."""
     tool("create", QUEUE)
     daemon = Daemon(tool)
+    wait_for_seats(redis, daemon.process)
     before = tool.json("--count", "1", "top", QUEUE)
     for number in range(10):
         tool("put", QUEUE, f"top-{number}", "0s")
