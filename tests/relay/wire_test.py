@@ -30,7 +30,7 @@ def run(server, fault=None, number=0):
     """Lives over a proxy with this fault. Returns the proxy, or None if the life was bad."""
     redis = server.client()
     redis("FLUSHALL")
-    redis("FUNCTION", "FLUSH")
+    redis("FUNCTION", "FLUSH", "SYNC")
     redis("HSET", f"timerhub:{{{QUEUE}}}:state", "lease_us", 300_000_000)
     path = f"{server.folder}/proxy.sock"
     proxy = Proxy(path, server.address, fault, number)
