@@ -13,8 +13,8 @@
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
 /*
- * Returns the end of a range of time, in ns from now. timerhub-top(1) shows how many timers become
- * due in each range. Range 0 begins now, and each range at the end of the one before.
+ * Returns where a range of time ends, in ns from now. timerhub-top(1) shows how many timers become
+ * due in each range. Range 0 begins now, and each further range begins where the previous one ends.
  */
 static inline uint64_t ahead_within_ns(unsigned range)
 {

@@ -90,9 +90,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * A write to a full counter fails, and wakes nobody who waits for an edge (EPOLLET). So
-	 * read, which clears the counter, and write again. If that fails too, another thread has
-	 * written.
+	 * The write fails if the eventfd's counter is full. Threads that wait with EPOLLET then get
+	 * no new edge. So read the eventfd, which sets the counter to 0, and write again. If that
+	 * fails too, another thread has written meanwhile.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
@@ -143,9 +143,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store this after the read. If this thread is stopped in between, another thread sees the
-	 * old number, and reads the eventfd once more. Only writes that had ended before the read
-	 * are in the number.
+	 * Store this after the read, because a thread that finds the new number skips its own read.
+	 * Writes that were in progress are not in the number: they may make the eventfd readable
+	 * after the read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

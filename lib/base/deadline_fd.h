@@ -35,22 +35,22 @@ static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint6
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd unreadable for ever, right before it is closed. Otherwise it would wake an
- * epoll instance again and again if a forked child has it open. A child must not call this.
+ * Makes the timerfd unreadable for ever, right before it is closed. Otherwise the timerfd could
+ * wake an epoll instance again and again, as long as a forked child has it open. A child must not
+ * call this.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
 /*
- * Sets the timerfd to become readable at `at_ns`; UINT64_MAX means never. Returns -ECANCELED if
- * somebody has changed the wall clock since the last call. Then the timerfd is set too, but read
- * the clock again.
- * After any other error the earlier time stays, and the caller must wake up in another way.
+ * Sets the timerfd to become readable at `at_ns`; UINT64_MAX means never. Returns -ECANCELED,
+ * although the timerfd is set, if the wall clock was changed since the last call: read the clock
+ * again. After other errors the earlier time stays: wake up in another way.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * After a time in the past was set, waits until the timerfd is readable. Otherwise a thread that
- * polls it at this moment could block once more.
+ * Waits until a timerfd that was set to a time in the past is readable. The kernel makes it
+ * readable a moment later, and a thread that polls it before that finds nothing.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

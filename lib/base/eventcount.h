@@ -45,7 +45,7 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 	futex_wake(&eventcount->number, count);
 }
 
-/* Adds 1 to the number, and wakes up to `count` threads that are in eventcount_wait(). */
+/* Adds 1 to the eventcount's number, and wakes up to `count` threads in eventcount_wait(). */
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
 	/*

@@ -19,8 +19,8 @@ struct fork_check {
 };
 
 /*
- * Maps a page that the kernel zeroes in a forked child, if it can. The caller may use all of its
- * `bytes` bytes but the first word.
+ * Maps `bytes` bytes, and asks the kernel to zero them in a forked child. The caller may use all of
+ * them but the first word. Returns 0, also if the kernel cannot zero them, or a negative errno.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 

@@ -33,7 +33,8 @@ static inline sigset_t thread_held_signals(void)
 
 /*
  * Blocks the signals of thread_held_signals() in the calling thread, and stores the mask from
- * before. Unblocks none, because a signal that the program has blocked may be pending.
+ * before. Unblocks none: a signal that the program has blocked may be pending, and would arrive at
+ * once.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -49,8 +50,8 @@ static inline void thread_release_signals(const sigset_t *before)
 }
 
 /*
- * Returns the id of the calling thread's CPU clock as its number: no other living thread has it,
- * and it costs no system call.
+ * Returns a number that no other living thread has: the id of the calling thread's CPU clock.
+ * Getting it costs no system call.
  */
 static inline uint32_t thread_clock(void)
 {
