@@ -71,8 +71,8 @@ static int board_show(struct board *board)
 }
 
 /*
- * Unregisters a board, if it is registered, before it is unmapped: a forked child could otherwise
- * destroy another mapping at its old address.
+ * Unregisters a board, if it is registered, before it is unmapped. Otherwise board_forked() would
+ * put private memory at the board's old address, where something else may be mapped by then.
  */
 static void board_hide(struct board *board)
 {

@@ -138,14 +138,14 @@ struct board_queue {
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
 	/*
-	 * When a thread last took events, on the hub's clock; 0: never. Stored when a drain or wait
-	 * returns events and, if observable, when a dispatch begins.
+	 * When a thread last took events, on the hub's clock; 0: never. It is stored when a drain
+	 * or wait returns events, and when a dispatch begins in an observable hub or loop.
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into this queue, and into those that had its place
-	 * before: a new queue begins with the sum of what was `delivered` and `passed_over`.
-	 * Consumers do not write to this cache line.
+	 * How many handles the owner has put into all queues that have had this index. A new queue
+	 * begins with `delivered` + `passed_over` here, because no handle waits in it. Consumers do
+	 * not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -190,8 +190,8 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop. Its thread copies them here at the end of a turn or settle, for other
- * processes. Lateness is counted in board_owner.lateness.
+ * The counters of a loop. At the end of timerhub_loop_turn() or timerhub_loop_settle(), the loop's
+ * thread copies them here for other processes. Lateness is counted in board_owner.lateness.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
@@ -231,8 +231,8 @@ struct board {
 };
 
 /*
- * Returns when the cell's thread began what it is doing, for example a callback, if it is
- * dispatching the queue at the address `queue`; else 0.
+ * Returns 0 unless the cell's thread is dispatching the queue at the address `queue`. Otherwise
+ * returns when the thread began what it is doing, for example its present callback.
  */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
@@ -244,8 +244,9 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when events wait untaken in the queue: since it was empty, since a thread took
- * some, or since a dispatching thread began its callback, whichever was latest.
+ * Returns since when nobody takes the events that wait in the queue. It is the latest of three
+ * times: when the empty queue got an event, when a thread last took events, and when a dispatching
+ * thread began its callback.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

@@ -23,9 +23,9 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * This increment and the CAS that sets SLOW_GIVING are seq_cst. If the CAS comes first,
-	 * this thread sees SLOW_GIVING or the new function. If the increment comes first, the CAS
-	 * fails.
+	 * This increment keeps the entry from being given to another function: from here on the CAS
+	 * that sets SLOW_GIVING fails. If that CAS came first, this thread finds SLOW_GIVING in
+	 * `gate`, or another function than `fn` in the entry.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -62,8 +62,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * Give an unused entry to `fn`, unless another thread has just done so. Relaxed is
-		 * enough, because the counters of an unused entry are 0 from the start.
+		 * Give the entry to `fn` if it has no function yet. The CAS is relaxed, because the
+		 * counters of an unused entry are 0 from the start.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -101,7 +101,7 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 
 /*
  * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
- * recently used one to `fn`. While threads use all entries, only the totals count the callback.
+ * recently used one to `fn`. Stores nothing if other threads are using all entries at this moment.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
@@ -114,8 +114,9 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * [slow-entry] pairs with the second load of `gate` in slow_entry_read(): a reader
-		 * that has loaded anything stored below also sees that `gate` has changed.
+		 * `gate` changes before the new values are stored below. So a reader that has
+		 * loaded a new value finds a changed `gate` and reads again: [slow-entry] pairs
+		 * with the second load of `gate` in slow_entry_read().
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;

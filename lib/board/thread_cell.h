@@ -85,16 +85,13 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Records for other threads and processes that the thread has entered a call into the library at
- * `now_ns`. `state` is the result of cell_state(), which must say TIMERHUB_AWAY.
+ * Records for other threads and processes that the thread has entered the library at `now_ns`.
+ * `state` is what cell_state() returned: the thread was outside until now (TIMERHUB_AWAY).
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/*
-	 * Reset `count`, the number of the callback within a call, so that a reader does not take a
-	 * callback of this call for one of the last call.
-	 */
+	/* Reset `count`, the number of the present callback, because this call has run none yet. */
 	u32_store_release(&cell->count, 0);
 	/*
 	 * [cell] pairs with cell_read(): a reader that loads the new `state` also sees the `queue`,
@@ -111,8 +108,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees the new `state`.
+	 * The thread stores this `state` before any value of its next call. So a reader that has
+	 * loaded such a value also finds the new `state`: [cell] pairs with cell_read().
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -123,15 +120,15 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees the new `state`.
+	 * This `state` is stored before any value that the cell gets later. So a reader that has
+	 * loaded such a value also finds the new `state`: [cell] pairs with cell_read().
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
 
 /*
- * Records for other threads and processes that the thread is about to run the callback `fn`, which
- * is number `count` of the callbacks that its present call runs.
+ * Records for other threads and processes that the thread is about to run the callback `fn`. Within
+ * the present call into the library, the callback has the number `count`.
  */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
@@ -151,8 +148,9 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees that this callback has ended.
+	 * `fn` becomes 0 before any value of the next callback is stored. So a reader that has
+	 * loaded such a value also finds that this callback has ended: [cell] pairs with
+	 * cell_read().
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -183,8 +181,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the four functions above: a load that returns what the thread
-		 * has stored shows later loads everything that it had stored before.
+		 * If a load here or below returns a value that the thread has stored, the later
+		 * loads see everything that the thread had stored before. [cell] pairs with the
+		 * releases from cell_enter() to cell_end().
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
