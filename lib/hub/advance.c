@@ -31,8 +31,8 @@ static bool hub_try_enter(struct timerhub *hub)
 static void hub_leave(struct timerhub *hub)
 {
 	/*
-	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass(),
-	 * which see everything that this thread has written.
+	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass():
+	 * the threads that call these see everything that this thread has written.
 	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
@@ -81,8 +81,8 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0, because a load could miss a timerhub_advance() that has just begun. The release
-	 * shows this thread's stores to the next timerhub_advance().
+	 * Adding 0 reads the latest value, while a plain load could miss a timerhub_advance() that
+	 * has just begun. The release shows this thread's stores to the next timerhub_advance().
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*

@@ -259,8 +259,8 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. To move an armed timer to a later deadline is frequent and calls no function,
- * because registers saved on the stack would delay the compare-and-swap.
+ * Re-arms a timer. In the frequent case, a later deadline for an armed timer, it calls no function,
+ * because saving registers on the stack would delay the compare-and-swap.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -393,8 +393,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel before callbacks_wait(). By the cancel this thread acquires what a consumer stored
-	 * before it took the event, so it finds each consumer that runs the callback.
+	 * Cancel before callbacks_wait(). A consumer first stores which timer's event it is about
+	 * to take, and then takes it. A cancel that comes after that acquires what was stored, so
+	 * callbacks_wait() finds each consumer that runs the callback.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -446,9 +447,9 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. The queue was opened before the timer was armed, and
-		 * timer_guess() has loaded the timer with acquire. If the index has another queue
-		 * now, the CAS below fails.
+		 * Relaxed is enough: the queue was opened before the timer was armed, and
+		 * timer_guess() has loaded the timer with acquire. If another queue has got this
+		 * index since, the timer has ended, and the CAS below fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

@@ -113,7 +113,7 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	for (unsigned i = 0, run; i < count; i += run) {
 		unsigned bucket = board_bucket(*now_ns, events[i].expires_ns);
 
-		/* Add neighbours that fall into the same bucket at once. */
+		/* Find the events that follow in the same bucket, to add them in one step. */
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
@@ -164,10 +164,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/*
-	 * A forked child must not clear the eventfd that it shares with its parent. This check is
-	 * for kernels without MADV_WIPEONFORK; on others the child has no buffer to read into.
-	 */
+	/* A forked child must not clear the eventfd that it shares with its parent. */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
@@ -221,8 +218,8 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * The state of a call of timerhub_dispatch(). The call stops at `end`, because a timer that expires
- * again meanwhile must not have its callback called twice.
+ * The state of a timerhub_dispatch(). It calls no timer's callback twice: if a timer expires again
+ * meanwhile, the new event comes behind the position `end`, where the call stops.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
@@ -339,8 +336,8 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 {
 	callbacks_leave(dispatching->callback);
 	/*
-	 * If a callback has forked, the child must not touch the eventfd, because parent and child
-	 * share it.
+	 * If a callback has forked and this is the child (hub_alive() is false), leave the eventfd
+	 * alone, because parent and child share it.
 	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
@@ -444,8 +441,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * The queue remembers the cell of its last consumer. Replace it if that cell's thread has
-	 * ended, or if the present cell is new.
+	 * queue->cell saves this thread's next dispatch a search for the cell. Set it if the queue
+	 * has no thread's cell yet (its `clock` is 0), or if this thread has just taken the cell.
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
@@ -462,8 +459,8 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough, because the check below finds out whether the cell is this thread's:
-	 * no other thread stores this thread's clock id.
+	 * Relaxed is enough, because the check of cell->clock below tells whether the cell is this
+	 * thread's: only this thread stores its own clock id there.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

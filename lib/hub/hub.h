@@ -69,8 +69,8 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits for the end of the owner's present round of work (in a manual hub, of timerhub_advance()).
- * Then a queue that was taken out of hub->queues may be freed.
+ * Waits until the owner has finished its present round of work or, in a manual hub, until a running
+ * timerhub_advance() has ended. Then a queue that was taken out of hub->queues may be freed.
  */
 void hub_wait_pass(struct timerhub *hub);
 

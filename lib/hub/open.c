@@ -117,9 +117,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * The promise: only a timer that is due earlier wakes the owner. Nobody can be woken before
-	 * the owner's thread looks for timers at its start, so 0. The first timer of a manual hub
-	 * must wake the program, so "never".
+	 * A caller wakes the owner only for a timer that is due before the time set here. 0: the
+	 * owner's thread needs no wake-up, because it reads its inbox when it starts. UINT64_MAX:
+	 * the first timer of a manual hub wakes the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -187,8 +187,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
-	 * the teardown of an io_uring instance that this thread has created.
+	 * Try again after EINTR. A signal can interrupt fallocate(), and on Linux 6.1 the teardown
+	 * of an io_uring instance that this thread has created can interrupt it too.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -250,8 +250,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds how many events wait in queues. In an observable hub, timerhub_dispatch() records when it
- * takes events, so there also adds how long events have waited.
+ * Adds how many events wait in queues and, for an observable hub, for how long. In other hubs
+ * timerhub_dispatch() does not record when it takes events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -312,8 +312,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the timers' slots first. If a timer is delivered after that, it is counted twice
-	 * here, as live and as delivered, but never as cancelled.
+	 * Count the live timers before the delivered ones: a timer that is delivered in between is
+	 * then counted as both. In the other order it would be neither, and seem cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -321,8 +321,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that timerhub_arm_many() took and put back after an error. It may
-	 * have grown since arena.taken was read.
+	 * `untaken` counts slots that timerhub_arm_many() took and put back after an error. It can
+	 * exceed arena.taken, because it is read later and may have grown in between.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;

@@ -30,9 +30,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add, because a store could undo a count that the owner makes at this moment. The owner
-	 * may still count for the previous queue, if the program wrongly armed a timer during its
-	 * close.
+	 * Add the difference instead of storing the sum, because the owner may increment `put` at
+	 * this moment. That happens if the program wrongly armed a timer during the close of the
+	 * previous queue with this index.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -216,8 +216,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Ends timers that expired after queue_drop_timers() had passed their slots, which would never
- * become free. There are some only if the program wrongly armed timers during the close.
+ * Ends timers whose handles are left in the outbox, because nobody else would free their slots. The
+ * program wrongly armed them during the close, after queue_drop_timers() had passed their slots.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -253,7 +253,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] Release: the next queue with this index sees the final values of the counters. */
+	/* [index] pairs with hub_add_queue(): the index's next queue sees the final counts. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }

@@ -43,7 +43,8 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 
 /*
  * Blocks until there may be an event or another reason to return. While the owner compacts a
- * stopped queue, this thread only naps: then the owner does not wake it.
+ * stopped queue, this thread sleeps only briefly, because the end of the compaction may wake
+ * nobody.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
