@@ -32,8 +32,8 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's new deadline for two rare values of `sum_ns`, the old deadline plus the time
- * since the clock was last read: UINT64_MAX, and a value below the old deadline.
+ * Returns the deadline that fresh_move() must store if its sum `sum_ns` is UINT64_MAX or below the
+ * old deadline `before_ns`.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -79,16 +79,16 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set, usually at its deadline rounded down. Many timeouts then
- * have the same time, so one wake-up is enough to find those that were moved later.
+ * Schedules a timeout that was just set, usually at a rounded time before its deadline. Many
+ * timeouts share such a time, so one wake-up checks them all: most have a later deadline by then.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
 	/*
-	 * In a small loop nothing is rounded, so that a timeout that is not moved wakes the loop
-	 * only once.
+	 * A loop with few timeouts rounds nothing. With rounding, a timeout that is never moved
+	 * would wake the loop twice: at the rounded time and at its deadline.
 	 */
 	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 

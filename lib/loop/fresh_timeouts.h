@@ -23,8 +23,8 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. Delays count from that time now, and timeouts in
- * the array `fresh` are moved by the time that has passed.
+ * Tells the loop that its clock shows `now_ns`. Delays are added to this time from now on. Adds the
+ * time since the previous reading of the clock to the deadlines in the array `fresh`.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -49,15 +49,14 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout out of the array `fresh`, if it is in there. Those in `fresh` get a corrected
- * deadline at the next reading of the clock, which a removed timeout or an exact deadline must not
- * get.
+ * Takes a timeout that is removed or gets an exact deadline out of the array `fresh`, if it is
+ * there. Otherwise the next reading of the clock would change its deadline.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Schedules the timeouts in the list of fresh_list() that are not yet scheduled at their deadline
- * or earlier, and empties the list.
+ * Empties the list that fresh_list() fills. Each timeout in the list is scheduled, unless it
+ * already has a schedule entry at its deadline or earlier.
  */
 void fresh_file(struct timerhub_loop *loop);
 

@@ -153,8 +153,8 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * Write to gone_cell from now on: if a callback has closed the loop, it may close the hub
-	 * next, which unmaps the memory of *loop->cell.
+	 * If a callback closes the loop and then the hub, *loop->cell may be unmapped while the
+	 * turn still writes to it. So let the turn write to gone_cell instead.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);

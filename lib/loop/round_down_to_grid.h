@@ -25,8 +25,8 @@
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns n for a timeout that is due in `rest_ns`: the loop first looks at the timeout at a
- * multiple of 2^n ns. 2^n is at most rest_ns / 8.
+ * Returns the largest n for which 2^n is at most rest_ns / 8, or 0 if there is none. A timeout that
+ * is due in `rest_ns` is first scheduled at a multiple of 2^n ns.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
@@ -40,23 +40,23 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * A timeout is scheduled at a multiple of 2^n ns. Returns the n with which to schedule it once
- * more; `before` is the n it had.
+ * Returns n for a timeout that is scheduled again: its new entry will be at a multiple of 2^n ns.
+ * `before` is the n of its last entry, which was exactly at a deadline if `was_exact`.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Keep `before`, unless the timeout has become much longer or shorter (README.md, "The
-	 * grid").
+	 * Keep the old n, unless the timeout seems to have been set to a longer, or to a much
+	 * shorter delay than before (README.md, "The grid").
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
 /*
- * Returns when the loop next looks at a timeout: at the deadline rounded down to a multiple of
- * 2^shift ns, or exactly at the deadline if that time has passed or is near.
+ * Returns the time of a schedule entry: `deadline_ns` rounded down to a multiple of 2^shift ns, or
+ * `deadline_ns` itself if the rounded time has passed or is hardly earlier.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -92,8 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Only an entry at its timeout's exact deadline needs to be `first`, because only such an
-	 * entry is corrected before each wait, in loop_rest().
+	 * loop_rest() checks the entry of `first` before each wait, because the entry's timeout may
+	 * have been moved. An entry at a rounded time stays even then, so it needs no check.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

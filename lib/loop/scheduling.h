@@ -22,8 +22,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again, whose last entry was at `at_ns` and whose deadline is `rest_ns` from
- * now. The deadline is usually rounded down as it was the last time.
+ * Gives a timeout a new schedule entry; its last entry was at `at_ns`. The timeout is due in
+ * `rest_ns`. grid_next() decides how far its deadline is rounded down.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -56,8 +56,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
 	/*
-	 * A stopped timeout needs no entry. A timeout that a callback has just set is scheduled
-	 * before timerhub_loop_turn() returns.
+	 * A stopped timeout needs no schedule entry. A timeout in the array `fresh` or in the list
+	 * was just set by a callback, and turn_end() will schedule it.
 	 */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
@@ -74,8 +74,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Corrects the earliest schedule entries before the loop blocks, however many they are, and finds
- * out when the loop must wake up. Otherwise it would wake up for each of them.
+ * Prepares the loop to block: moves or removes the earliest schedule entries that are at a deadline
+ * which their timeout no longer has, and finds out when the loop must wake up.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

@@ -22,8 +22,8 @@
  */
 struct place {
 	/*
-	 * The address of the place's timeout. It is even, so bit 0 (PLACE_FREE) marks a free place,
-	 * whose other bits hold what the macros below say.
+	 * The address of the place's timeout. In a free place bit 0 (PLACE_FREE) is set, and the
+	 * macros below say what the other bits hold. Bit 0 of an address is 0.
 	 */
 	uint64_t holder;
 	union {
@@ -49,8 +49,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns n for a place: its schedule entry is at a multiple of 2^n ns, or exactly at the deadline
- * if that is very near.
+ * A place's schedule entry is at a deadline, usually rounded down to a multiple of 2^n ns. Returns
+ * this n.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -81,8 +81,8 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a free place in the table, or returns false if there is none. The timeout takes
- * over the place's schedule entry, so that removing and adding does not change the schedule.
+ * Gives a timeout a free place in the table, or returns false if there is none. The schedule entry
+ * that the place's last timeout has left there now serves this timeout.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

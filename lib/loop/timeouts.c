@@ -33,8 +33,8 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks the thread and the arguments of a call. Reads *loop only if the timeout belongs to the
- * loop, because otherwise the loop may have been freed.
+ * Checks the thread and the arguments of a call. Compares `loop` with timeout->owner before
+ * anything reads *loop, because if they differ, the loop may have been freed.
  */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
@@ -87,24 +87,24 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. If its schedule entry is later, lists the timeout, so that
- * the loop schedules it before blocking.
+ * Sets a timeout to an exact deadline. If the timeout is scheduled later than that, adds it to the
+ * list of timeouts that the loop schedules before it blocks.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
 	timeout->deadline_ns = deadline_ns;
 	/*
-	 * During a turn, put each timeout that is set into the list of fresh ones, because it must
-	 * not expire in the same turn.
+	 * During a turn, put each timeout that is set into that list, because it must not expire in
+	 * the same turn.
 	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }
 
 /*
- * Sets a timeout by a delay in a loop whose time the program sets, itself or through the hub. That
- * time is cheap to read, so the deadline is exact at once.
+ * Sets a timeout by a delay if the loop or its hub is manual. The time is cheap to read then, so
+ * the deadline is exact at once, while other loops correct it later.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)

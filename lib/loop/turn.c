@@ -50,8 +50,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches the timeouts of the next schedule entries and, still earlier, their elements of the
- * table, because these have the timeouts' addresses.
+ * Prefetches the timeouts of the next schedule entries. A timeout's address is in the table, so the
+ * table element of an entry is prefetched first, and the timeout some entries later.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -145,8 +145,8 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	/*
-	 * If this turn has called callbacks of the hub's timers, the clock was read after the last
-	 * of them.
+	 * If this turn has already called callbacks of the hub's timers, the dispatch has read the
+	 * clock after the last of them, and stored that time in since_ns.
 	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
@@ -203,8 +203,8 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Computes quiet_ns, the time before which a turn or settle has nothing to do, or 0 if it is not
- * known. fresh_list() sets it back to 0.
+ * Computes quiet_ns: before this time timerhub_loop_turn() and timerhub_loop_settle() have nothing
+ * to do, and return at once. Stores 0 if the time is not known.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
@@ -242,8 +242,8 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is a
- * cleanup function in turn_run(), so it also runs after an exception.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets when the descriptor must
+ * wake the loop. It is a cleanup function in turn_run(), so it also runs after an exception.
  */
 static void turn_end(struct turn *turn)
 {
@@ -263,8 +263,8 @@ static void turn_end(struct turn *turn)
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
 	/*
-	 * Read the clock again, because callbacks took time and may have set timeouts. One that
-	 * threw an exception is not counted in `called`, but is_dispatching is still set.
+	 * Read the clock again, because callbacks took time and may have set timeouts. If one of
+	 * the queue's callbacks threw an exception, `called` is 0, but is_dispatching is set.
 	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
@@ -311,8 +311,8 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Does the work of loop_enter() if the call may be a mistake, the loop belongs to no thread yet, or
- * another thread has used a locked loop last.
+ * The rare cases of loop_enter(): the call may have to be refused, or no thread owns the loop yet,
+ * or the loop has TIMERHUB_LOOP_LOCKED and another thread has used it last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -402,7 +402,7 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 
 /*
  * Returns true if the time must be read to know how long the program may block: timeouts were set,
- * or the loop's manual hub may have been advanced.
+ * or the hub is manual, and the program may have advanced it.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {

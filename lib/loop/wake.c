@@ -32,8 +32,8 @@
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback
- * queue_alarm() changes wake->set_ns, so that wake_dispatch() does not count that callback.
+ * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback changes
+ * set_ns, and wake_dispatch() does not count a callback that has changed set_ns.
  */
 static int wake_arm(struct wake *wake)
 {
@@ -92,8 +92,8 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd, even if it is readable: only timerfd_settime() gives a new edge, and ends the
- * readability that a change of the wall clock has caused.
+ * Sets the timerfd even if it is readable. Only timerfd_settime() gives an edge-triggered poller a
+ * new event, and makes the timerfd unreadable again after the wall clock was set.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -53,14 +53,14 @@ unsigned wake_dispatch(struct wake *wake, unsigned max);
 bool wake_holds_events(const struct wake *wake);
 
 /*
- * Cancels all timers of the loop's queue, for a callback of the queue that closes the loop: a queue
- * cannot be closed while it is being dispatched.
+ * Cancels all timers of the loop's queue. Called when the callback of such a timer closes the loop:
+ * the queue is being dispatched then, and cannot be closed yet.
  */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Makes the loop's descriptor readable at `next_ns`, or at once with a new edge if that has passed.
- * Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
+ * Makes the loop's descriptor readable at `next_ns`. If that time has passed, gives it a new edge
+ * now. Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -72,8 +72,8 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 }
 
 /*
- * Returns true if the descriptor need not be set, because it becomes readable at `next_ns` or
- * earlier anyway, or does not exist yet.
+ * Returns true if wake_set_anew() need not be called, because the descriptor becomes readable at
+ * `next_ns` or earlier anyway, or does not exist yet.
  */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
