@@ -53,8 +53,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that loads the new number
-	 * also sees why waiters are woken, an event or the close of the queue.
+	 * A waiter that loads the new ticket must also see why it is woken: an event, or the stop
+	 * or close of the queue. Pairs with the acquire load in notifier_wait_enter() ([ticket]).
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -94,8 +94,9 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
-	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
+	 * Relaxed is enough. Whoever writes to the eventfd first sets `signalled` to 1, and then
+	 * increments `rings.writes`. bell_clear_counted() has just loaded that count (seq_cst), so
+	 * if it saw the increment, this load returns 1.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

@@ -33,8 +33,8 @@ struct notifier {
 };
 
 /*
- * Sets up a notifier. Keeps the number that earlier queues have left in the futex word, but makes
- * it odd, because 0 means a forked child.
+ * Sets up the notifier of a new queue. Makes the futex word `ticket` odd, so that it is never 0,
+ * because a 0 tells threads that they are in a forked child.
  */
 void notifier_begin(struct notifier *notifier);
 

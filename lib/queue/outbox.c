@@ -70,7 +70,8 @@ static void outbox_restart(struct outbox *outbox)
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
 	/*
-	 * Now the head is greater than the tail, so consumers take nothing until the tail follows.
+	 * The CAS has moved `head` past `tail`, so consumers find the outbox empty until `tail` is
+	 * stored below.
 	 */
 	outbox->put = begin;
 	outbox->head_seen = begin;
@@ -82,14 +83,15 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * Do not load the head if there is room anyway, because consumers write to its cache line.
-	 * But load it now and then, so that an empty outbox can restart at its first cell.
+	 * If `used` shows that there is room, skip the load of `head`, which would miss the cache,
+	 * because consumers write `head`. After OUTBOX_RESTART puts load it anyway: if the outbox
+	 * is empty, it can restart at its first cell.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
-	 * [outbox-room] pairs with the CAS in outbox_take_before(): consumers have copied the cells
-	 * before this head, so the owner may fill them again.
+	 * Pairs with the CAS in outbox_take_before() ([outbox-room]): consumers have copied all
+	 * cells before the `head` that is loaded here, so the owner may overwrite these cells.
 	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
 	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
@@ -120,13 +122,14 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
 	/*
-	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
-	 * store. A consumer that sees the newer handle finds 0 in this cell.
+	 * Relaxed is enough for this load, because only the owner writes cells. It is enough for
+	 * the store of 0 too: outbox_publish() later stores `tail` (seq_cst), and a consumer that
+	 * loads that `tail` also sees the 0.
 	 */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * If the handle was taken meanwhile, the 0 does no harm, because the owner fills
-		 * the cell before anybody takes from it again.
+		 * If a consumer has taken the handle meanwhile, this 0 does no harm: the owner
+		 * stores another handle in the cell before consumers take from the cell again.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -146,22 +149,22 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
 	/*
-	 * [outbox] pairs with outbox_take_before(): a consumer that loads this tail may read the
-	 * handles before it, and take them until the CAS in outbox_compact() moves `head`.
+	 * Pairs with the load of `tail` in outbox_take_before() ([outbox]): a consumer that loads
+	 * this value may take the handles before it, until the CAS below moves `head`.
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * From here on consumers find no handle, and a thread that loads this head also sees
-	 * TAIL_COMPACTING. [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
-	 * outbox_take_before(), which has copied the cells.
+	 * Empty the outbox for consumers. Those that took handles have copied them (pairs with
+	 * outbox_take_before(), [outbox-room]). A thread that loads this new `head` also sees
+	 * TAIL_COMPACTING (pairs with outbox_exhausted(), [outbox-compacting]).
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * The owner drops the handles without an event, and writes the others again, from the
-	 * position `end` on. There each cell is free, or was already read here.
+	 * Append a second copy of each handle that `keep` accepts, from the position `end` on. Even
+	 * if the ring buffer is full, the loop reads each cell before it overwrites the cell.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -225,14 +228,15 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * [outbox-compacting] pairs with the CAS in outbox_compact(). A thread that loads the head
-	 * from that CAS here finds TAIL_COMPACTING when it loads the tail afterwards.
+	 * Pairs with the CAS in outbox_compact() ([outbox-compacting]): if this load returns the
+	 * `head` that the CAS stored, the next load finds TAIL_COMPACTING, or a still newer `tail`.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	/*
-	 * While the owner compacts the outbox, TAIL_COMPACTING makes the tail greater than any
-	 * head. Relaxed is enough, because the head was loaded with acquire order.
+	 * TAIL_COMPACTING is the highest bit of `tail`. While it is set, `tail` is greater than any
+	 * `head`, so the result is false. Relaxed is enough, because `head` was loaded with acquire
+	 * order.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -96,8 +96,8 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
- * Takes up to `max` handles from before the position `end`, the oldest first, and returns how many.
- * If there are any, *ret_tail is where the published handles ended.
+ * Takes up to `max` handles at positions below `end`, the oldest first, and returns how many. If it
+ * has taken any, it sets *ret_tail to the position behind the last published handle.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);

@@ -40,8 +40,9 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell in which the thread that dispatched last says what it is doing
-	 * (board/thread_cell.h), kept so that this thread need not search for its cell. Never NULL.
+	 * Points to a struct board_cell, in which a thread shows what it is doing. A thread that
+	 * dispatches the queue tries this cell first. If it is another thread's cell, the thread
+	 * searches for its own. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
@@ -68,8 +69,8 @@ struct timerhub_queue {
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes threads that dispatch the queue of an observable loop show in `cell` what they are doing,
- * and count slow callbacks on `loop_board`. Call it before the first dispatch.
+ * Makes a loop's queue observable: the thread that dispatches the queue will show in `cell` what it
+ * is doing, and count slow callbacks on `loop_board`. Call this before the first dispatch.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

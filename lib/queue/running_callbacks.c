@@ -49,7 +49,7 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 
 		if (callback_claim(callbacks, i))
 			return callback;
-		/* If all cells are taken, sleep a little and search again. */
+		/* If this was the last cell of a round, all are taken: sleep, then search again. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -102,8 +102,9 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether this is the calling thread's cell. A cell left by an ended thread with the same
- * number counts too, which does no harm, because no callback runs there.
+ * Tells whether this cell belongs to the calling thread. A cell that an ended thread has left
+ * behind counts too, if that thread had the same thread_self(). This does no harm, because no
+ * callback runs there.
  */
 static bool callback_is_ours(const struct callback *callback)
 {
@@ -146,8 +147,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): if `now` no longer holds the timer's
-		 * handle, the caller sees all that the callback has written.
+		 * Pairs with callback_end() ([callback-end]): if the timer's handle has gone from
+		 * the cell, the caller sees all that the timer's callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -169,8 +170,9 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: a thread raises `end` above the index of its own cell before it
-	 * delivers an event, and the caller has seen the delivery.
+	 * Relaxed is enough. A thread raises `end` above the index of its cell before it delivers
+	 * an event by a CAS of the timer's state. The caller has loaded that state since, with
+	 * acquire order, so it sees the raised `end`.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

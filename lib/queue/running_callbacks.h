@@ -26,9 +26,9 @@
  */
 struct callback {
 	/*
-	 * Contains the handle of the timer whose event the cell's thread delivers or whose callback
-	 * it runs (handle << 2, and two flags), or 0. A canceller that waits for the thread sets
-	 * the flag NOW_WAITED.
+	 * The timer with which the cell's thread is busy, as handle << NOW_SHIFT, or 0 if there is
+	 * none. The thread adds NOW_RUNNING when it is about to run the timer's callback. A
+	 * canceller adds NOW_WAITED when it waits for the callback's end.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -134,8 +134,8 @@ static inline void callback_free(struct callback *callback)
 }
 
 /*
- * Does the work of callbacks_leave() if an exception has left the last callback: records that the
- * callback has ended, and gives up the thread's cell.
+ * Does the work of callbacks_leave() when the last callback has thrown an exception: records that
+ * the callback has ended, and gives up the thread's cell.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));
 

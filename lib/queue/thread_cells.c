@@ -36,14 +36,16 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 }
 
 /*
- * Takes a cell for the calling thread, which will say in it what it is doing. `before` is the clock
- * id of the cell's last thread, or 0. Returns false if another thread was faster.
+ * Tries to take a cell, the record in which the calling thread will show what it is doing. `before`
+ * is the clock id of the thread that had the cell last, or 0. Returns false if another thread took
+ * the cell first.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
 	/*
-	 * [cell-taken] pairs with the store of `clock` below: this thread sees what the cell's last
-	 * thread stored. CELL_CLAIMED makes readers pass over the cell.
+	 * CELL_CLAIMED makes readers skip the cell until `clock` is stored below. Pairs with the
+	 * last thread's store of `clock` ([cell-taken]): this thread sees what the last thread has
+	 * stored.
 	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
@@ -95,8 +97,9 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 
 		cell = &board->cells[cell_index(clock, i)];
 		/*
-		 * Relaxed is enough: no other thread stores this thread's clock id, and the CAS in
-		 * cell_take() checks that a cell with 0 is still free.
+		 * Relaxed is enough. Only this thread stores its own clock id, so this load cannot
+		 * miss that store. If the value is 0, the CAS in cell_take() checks that the cell
+		 * is still free.
 		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)

@@ -238,8 +238,8 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
 	/*
-	 * The run (a sorted array) and the heap have only what is due within a finest bucket, 65.5
-	 * us. Removed entries of the run are counted too.
+	 * The sorted array `run` and the heap have only timers that are due within 65.5 us, so all
+	 * of them belong to range 0. Removed timers that are still in `run` are counted too.
 	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);

@@ -54,23 +54,24 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
- * their timers were moved later. Returns how many. The caller must reschedule each.
+ * Finds timers whose schedule entries may be too early, because a timer can be moved later while
+ * its entry stays. Stores up to `max` slots and returns how many, or 0 if none before `before_ns`
+ * needs a check. The caller must reschedule or remove each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Takes the earliest timer out of the schedule and returns its slot.
- * - SLOT_NONE: no timer is due at `now_ns`
- * - SLOT_DEAR, only with `cheaply`: deliver what you have, because a long sort comes next
+ * Takes the earliest timer out of the schedule and returns its slot, or SLOT_NONE if no timer is
+ * due at `now_ns`. If `cheaply` is true and a long sort must come first, returns SLOT_DEAR: publish
+ * all ready events, then call again with `cheaply` false.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it, or
- * SLOT_NONE if none is known. `ahead` is an index into the sorted array `run`, from its next entry.
+ * Returns the slot of the timer that schedule_take() will probably return after `ahead` others, or
+ * SLOT_NONE if it is not known. The caller can prefetch that timer.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -178,8 +178,8 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Ends the wheel's sweep, a walk over all entries of one bucket, if it is in this bucket, because
- * the bucket has become empty.
+ * Must be called when a bucket has become empty. If a sweep (a walk over all entries of one bucket)
+ * was under way in this bucket, ends the sweep.
  */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
@@ -236,8 +236,9 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket fills the hole with this last entry, and writes
-		 * the entry's new position into an element of `filings`. Prefetch that element.
+		 * The next removal from this bucket will move the chunk's last entry into the
+		 * position that becomes free, and store that position in the entry's element of
+		 * `filings`. Prefetch the element.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -277,8 +278,8 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * If a bucket's lower bound may be too early, searches the bucket for its earliest time, except in
- * a long bucket. `wheel` is const, because its entries stay the same.
+ * Finds a bucket's new earliest time, if the entry that had the old one was removed or moved. Does
+ * nothing if the bucket has so many entries that the search would take too long.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -349,8 +350,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Because
- * buckets can be long, the first chunk stands for the others.
+ * Adds the timers of a bucket to `counts`, by how soon after `now_ns` they are due. A bucket can
+ * have very many, so this is an estimate: reads only the first chunk, up to 20 timers, and assumes
+ * that the others are like them.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -415,8 +417,9 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, a walk over all entries of one bucket. Each was removed or inserted again, so the
- * earliest time that was inserted is the bucket's bound.
+ * Ends a sweep, in which wheel_doubt() has returned all entries of a bucket. The caller has removed
+ * or reinserted each of them, so the earliest time that was inserted since the sweep began is now
+ * the bucket's earliest.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -438,7 +441,10 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
-	/* If the earliest entry is not known, check all entries of the bucket, but only once. */
+	/*
+	 * If the bucket's earliest entry is not known, the caller must check all entries of the
+	 * bucket, but only once: `swept_ns` records which buckets were checked.
+	 */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
 		count = wheel_sweep(wheel, bucket, slots, max);
@@ -448,8 +454,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * The bucket's bound is a lower limit of its times. In a long bucket whose earliest entry
-	 * has gone, it can be earlier than every entry. Then no entry is found, and 0 is returned.
+	 * If `bound_slot` is still SLOT_NONE, the bucket has too many entries to search for the
+	 * earliest, and was checked before. Then there is no entry to return.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -476,8 +482,9 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * `base_ns` is at most the wheel's earliest entry, which lies in this level's first bucket
-	 * with entries. So `base_ns` lies in that bucket or in front of it.
+	 * The wheel's earliest entry is in the first non-empty bucket of this level. `base_ns` is
+	 * not later than that entry, so `base_ns` lies in this bucket or before the bucket's
+	 * beginning.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -67,9 +67,9 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * How far the walk through a long bucket has come: `first` is the chunk that it visits now,
-	 * and `bound_ns` the earliest time that was inserted since the walk began. In the end that
-	 * becomes the bucket's bound.
+	 * How far the walk has come: `first` is the chunk that is being visited. `bound_ns` and
+	 * `bound_slot` are the earliest entry that was inserted since the walk began. The bucket
+	 * gets these two when the walk ends.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -85,8 +85,8 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, up to which time wheel_doubt() has returned every entry. It returns each
-	 * only once, because a bucket can be long.
+	 * For each level, the end of the last bucket that wheel_doubt() has swept (returned all
+	 * entries of). It sweeps no bucket twice, because a bucket can have very many entries.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -113,8 +113,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. It must lie in a later bucket of the
- * finest level than `base_ns`, the wheel's own time.
+ * Tells whether the wheel can hold an entry for `at_ns`: `at_ns` must be after the end of the
+ * finest-level bucket (65.5 us wide) that contains `base_ns`, the wheel's own time.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -151,7 +151,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 /* Removes the timer in `slot`, which must be in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 
-/* Returns when the timer in `slot` is due. It must be in the wheel. */
+/* Returns the time at which the timer in `slot` is due. The timer must be in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /*
@@ -161,8 +161,9 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
- * early after a long bucket has lost its earliest timer.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. The result can be
+ * too early, but not too late, if an earlier timer was removed or moved, and its bucket has too
+ * many timers to search for the new earliest.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -192,8 +193,9 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
- * their timers were moved later. Returns how many. The caller must insert or remove each.
+ * Finds timers whose wheel entries may be too early, because a timer can be moved later while its
+ * entry stays. Stores up to `max` slots and returns how many, or 0 if none before `before_ns` needs
+ * a check. The caller must remove or reinsert each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
