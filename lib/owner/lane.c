@@ -68,8 +68,8 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
 			/*
-			 * Fetch the line after the next before it is needed. The owner emptied
-			 * these cells, so they are in the cache of its CPU.
+			 * Prefetch cells that producers will fill soon, two cache lines from here.
+			 * The owner has emptied them, so they are in the cache of the owner's CPU.
 			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
@@ -81,8 +81,8 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * Fix the end of this drain, because fast producers could keep the owner here. It is one
-	 * cache line after the tail, because the tail moves only once per line.
+	 * The drain ends here, because fast producers could prolong it for ever. Producers move the
+	 * tail only once per cache line, so up to a line of cells beyond it can be filled.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);

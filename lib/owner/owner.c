@@ -127,9 +127,9 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 	unsigned kept;
 
 	/*
-	 * Publish and count all events before the queue is compacted. Handles that remain in the
-	 * queue are published again by that, but the lateness of an event must be counted only
-	 * once.
+	 * Publish all new events first, which also counts how late each of them is. Compacting then
+	 * publishes the handles that stay in the queue a second time, by publisher_publish(), which
+	 * does not count the lateness again.
 	 */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
@@ -148,8 +148,8 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
 	/*
-	 * If a re-arm has withdrawn the timer's last expiry, its old handle may still be in the
-	 * outbox. It is removed, so that nobody finds two handles for one event.
+	 * If the timer was re-armed before anybody took its previous event, the handle may still be
+	 * in the outbox from then. Remove it, so that consumers do not find the handle twice.
 	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
@@ -178,8 +178,8 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule the next period even if the queue was closed, because a consumer that took the
-	 * handle before may still deliver the event, and relies on this entry.
+	 * Schedule the next period even if the queue is closed: a consumer that already has the
+	 * handle may deliver the event, which arms the timer without telling the owner.
 	 */
 	if (expiry->interval_ns > 0)
 		/*
@@ -407,8 +407,8 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
 	/*
-	 * The promised time has become later. A thread that pushed a timer may have read the
-	 * earlier one, and therefore not have woken the owner.
+	 * The owner's wake-up time is now later. If the inbox has a slot, make another pass,
+	 * because the thread that pushed it may have read the earlier time and not woken the owner.
 	 */
 	return !inbox_empty(owner->world.inbox);
 }

@@ -101,8 +101,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it stops earlier: owner_wanted() is true, or the clock
- * was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns` and returns true. Returns false as soon as owner_wanted() is true, or more
+ * than `ahead_ns` are left to spin because the sleep was cut short or the clock was set back.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -116,8 +116,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd to `at_ns`, so that the next sleep ends then without a timeout. Returns false if
- * the clock was set: a timer may be due, so don't sleep.
+ * Sets the timerfd to `at_ns`, so that the next sleep ends then. *timeout_ns becomes UINT64_MAX (no
+ * timeout), or a short timeout if the kernel refuses. Returns false if somebody has set the wall
+ * clock: a timer may be due now, so don't sleep.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -178,8 +179,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon: once a second before a long sleep, else
- * every ten seconds, because counting takes a while. Returns whether it did.
+ * Publishes for timerhub-top how many timers are due soon. Counting is slow, so before long sleeps
+ * it is done at most once a second, else every ten seconds. Returns whether it was done.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -257,8 +258,8 @@ static void owner_share_cpus(pid_t tid)
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
 	/*
-	 * Try a mask of all CPUs first, so that only the cpuset limits the thread. The mask of
-	 * `tid` is the last resort, because it stays when the cpuset grows.
+	 * Ask for all CPUs first: the kernel grants those in the cpuset, and more when it grows. If
+	 * that is not what `tid` has, copy the mask of `tid`, which does not grow with the cpuset.
 	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
@@ -295,9 +296,9 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the CPUs and the priority of the process's main thread. From the thread that
- * opens the hub it would inherit a pinning or a real-time priority, with which that thread could
- * starve it.
+ * Gives the owner thread the CPUs and the priority of the process's main thread. Otherwise it would
+ * inherit those of the thread that opens the hub: if that thread is pinned to a CPU with a
+ * real-time priority, it could keep the owner from running.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -311,8 +312,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
- * used where the kernel refuses the ring. Returns 0 or a negative errno.
+ * Sets up what the owner sleeps in: an io_uring ring or ppoll(2), as configured. By default it
+ * tries the ring, and takes ppoll(2) if the kernel refuses the ring. Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -365,8 +366,8 @@ static void *owner_main(void *argument)
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	/*
-	 * [started] pairs with owner_start(): whoever sees the 1 may read start_result and tid, and
-	 * may use the sleeper.
+	 * Pairs with the load in owner_start() ([started]): a thread that sees the 1 also sees
+	 * start_result and tid, and may use the sleeper.
 	 */
 	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
@@ -441,8 +442,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Every later pass must see that the caller's queue is gone. A plain load would not ensure
-	 * that, so this adds 0: [pass] pairs with owner_begin_pass().
+	 * Add 0 instead of loading the number: this releases, as a load cannot, so every later pass
+	 * sees that the caller's queue is gone. Pairs with owner_begin_pass() ([pass]).
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -36,8 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, so that the owner loads the inbox after this store. If a producer still loads
-	 * the old number, the owner then finds that producer's slot.
+	 * Seq_cst, so that the owner reads the inbox after this store. If a producer has pushed a
+	 * slot and still loads the old pass's number, the owner finds that slot in the new pass.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

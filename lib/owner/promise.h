@@ -30,9 +30,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores the time at which the owner reads the inbox again at the latest. Returns true if that is
- * later than the stored time: then the owner must read the inbox now, because a caller may have
- * relied on the earlier time.
+ * Replaces the time by which the owner will read the inbox again. Returns true if the new time is
+ * later: then the owner must read the inbox now, because a caller that saw the old time may not
+ * have woken it.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

@@ -39,8 +39,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. Do not
-	 * replace it by another descriptor: io_uring keeps the first one.
+	 * A timerfd that ends a sleep when it expires, or -1. Sleeping neither reads nor closes it.
+	 * Do not store another one here: sleeper_uring.c polls the one it was opened with.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
@@ -48,9 +48,9 @@ struct sleeper {
 };
 
 /*
- * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it,
- * because the end of a ring interrupts a call of the thread that has created it. Returns 0, or a
- * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it
+ * (sleeper_uring.c says why). Returns 0, or a negative errno, for instance if the kernel refuses
+ * the ring or lacks something that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

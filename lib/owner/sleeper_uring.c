@@ -91,8 +91,8 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
 	/*
-	 * Between these two calls another thread may print to the low descriptor. The kernel
-	 * refuses that, because io_uring has no write().
+	 * Until close() below, another thread may write to the low number as if it were a standard
+	 * stream. The kernel refuses such a write(2), because a ring cannot be written to.
 	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
@@ -128,8 +128,8 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits the requests in the ring. Returns 0 or a negative errno. Those not submitted stay for the
- * next call; the owner closes the ring before they fill it.
+ * Submits the requests in the ring. Returns 0 or a negative errno. What could not be submitted
+ * stays in the ring, but never fills it: after a few failures in a row the owner closes the ring.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {

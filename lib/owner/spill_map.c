@@ -72,9 +72,9 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * Returns whether the owner has yet to take the slot. It clears the slot's bits from the
-	 * top level down. So if the top bit, which is tested last, is set, the others were still
-	 * set.
+	 * Read the slot's bits from the bottom level up, because the owner clears words from the
+	 * top level down. If all three bits are found set, the owner takes the slot after the first
+	 * of them was read here.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -106,8 +106,8 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Go up to a level that has bits left, or to the next word of the top level. Then
-		 * go down: each bit stands for a word below.
+		 * Load the word that the lowest bit left on the level above stands for. If no bit
+		 * is left there, go up a level. Of the top level, load one word after the other.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,9 +145,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Looking at the map's top level is enough. A push sets its bit there last, and then reads
-	 * the owner's wake-up time. If this loop misses the bit, the push reads the new time, and
-	 * wakes the owner if need be.
+	 * Only the top level must be read. A push sets its top bit last, and then reads the wake-up
+	 * time that the owner stored before this loop. If the loop misses the bit, the push sees
+	 * that time, and wakes the owner if needed.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

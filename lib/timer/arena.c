@@ -198,8 +198,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads come here in any order. The newer word is the larger one, because a take raises
-	 * `takes`, and a put raises `depth`. Signed, because `takes` can wrap.
+	 * Threads come here in any order. The newest word is the largest, because takes raise the
+	 * high bits, and between two takes the depth only grows. Signed: the count of takes wraps.
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -226,8 +226,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether `slot` is SLOT_NONE, the end of a stack. Call it for a slot that a CAS has
- * confirmed, so that any other number out of range is a bug.
+ * Returns true if `slot` is SLOT_NONE, the end of a stack. Any other number that is no slot aborts,
+ * so call this only after a CAS has confirmed that the number was on the stack.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -301,9 +301,9 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * Relaxed is enough for the links to the slots below: the acquire load of
-		 * shard->top came first, and the CAS fails if another thread has overwritten one of
-		 * the links.
+		 * The loop follows the links from slot to slot. Relaxed loads are enough: the
+		 * acquire load of shard->top came first, and the CAS fails if another thread has
+		 * overwritten one of the links.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -348,11 +348,11 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	if (top_slot(top) == SLOT_NONE)
 		return false;
 	test_point(TEST_POINT_TAKE_READ_TOP);
-	/* The acquire keeps the second load of the top behind this load. */
+	/* Acquire, so that the return statement below loads the top again after this load. */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
 	/*
-	 * If the top has changed, the link may have been overwritten. Then return true, as if the
-	 * stack were long.
+	 * If the top has changed since, the depth in the link may be wrong. Then return true,
+	 * because a wrong true does no harm.
 	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
@@ -402,8 +402,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
-	 * gives the handle away, so whoever has the handle sees it.
+	 * Relaxed is enough: a thread that takes an unused slot changes shard->fresh before it
+	 * gives a handle away, so whoever has the handle no longer counts the slot as unused.
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -429,8 +429,8 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS changes nothing. It succeeds only if the top, and therefore the depth,
-		 * is still right. Its release order keeps the read of the link before it.
+		 * This CAS stores the same top again. It fails if the top, and so the depth, has
+		 * changed since. Its release order makes stack_depth() read the link before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -494,8 +494,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * Now and then take a slot that was used before, from a long stack of another CPU,
-		 * so that memory grows only with the number of live timers.
+		 * At every ARENA_LOOK-th unused slot, try a long stack of another CPU instead.
+		 * Otherwise memory would grow although slots that were used before lie free.
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -504,7 +504,7 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 				return used;
 			looked = true;
 		}
-		/* Relaxed is enough, because nobody has ever written to the slot: it is zero. */
+		/* Relaxed is enough: nobody has written to the slot, so nothing can be missed. */
 		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
 			continue;
 		if (shard->notes)
@@ -520,8 +520,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the shard from which a CPU takes new slots when its shard `last` has none left. `home` is
- * the CPU's own shard. Returns ARENA_SHARDS_MAX if there is none.
+ * Chooses the next shard for a CPU that has used up all slots of `last`. `home` is the CPU's own
+ * shard; `last` is `home` or was chosen before. Returns ARENA_SHARDS_MAX if no slot is unused.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -533,13 +533,13 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		uint64_t left = shard_left(shard);
 
 		/*
-		 * If there is no shard of which no slot was ever used, take one that has any such
-		 * slot. CPUs try the shards in different orders.
+		 * Third choice, if no shard is wholly unused: one that has unused slots left.
+		 * shard_other() differs for each CPU, so that CPUs choose different shards.
 		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/* The best shard is the one right after `last`, if all its slots are new. */
+		/* First choice: the shard after `last`, if wholly unused (i and row are 1). */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -548,8 +548,8 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		}
 	}
 	/*
-	 * Second choice: the middle of the longest row of shards that nobody has used, because the
-	 * CPUs whose shards lie beside the row reach its middle last.
+	 * Second choice: the middle of the longest row of wholly unused shards. If another CPU
+	 * enters the row at its beginning, each of the two has half the row.
 	 */
 	if (longest > 0)
 		return middle;
@@ -581,9 +581,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no other shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX.
-		 * Then `next` is greater than arena->shard_mask, so the `for` loop ends, and later
-		 * calls skip it.
+		 * If no shard has unused slots left, `next` becomes larger than any index. So this
+		 * loop ends, and later calls skip it.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -593,8 +592,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * Tells whether at least `count` slots are free. If it returns false, there was a moment at which
- * fewer were free, between the last two loops over the stacks.
+ * Tells whether at least `count` slots are free. True is only a guess, because other threads take
+ * slots meanwhile. False is certain: fewer were free at one moment of the call.
  */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
@@ -615,8 +614,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Each top of a stack must still be what the loop above has read. The file's head
-		 * says why this proves that no slot is free, and why a load does not.
+		 * Read every top again. If none has changed, all depths were right between the two
+		 * loops. shard_read_top() reads by a CAS, because a load could return an old top.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
@@ -762,8 +761,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Keep the slots on this CPU's stack, where a thread that takes events and then arms timers
-	 * finds them. A shard with more used slots may have a longer stack.
+	 * Put the slots onto this CPU's stack, where a thread that takes events and arms timers
+	 * finds them. The stack may hold as many slots as its shard has used, and ARENA_KEEP more.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -805,7 +804,7 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * `laps` counts how often the takes in shard->top have wrapped. Relaxed is enough,
+		 * The count of takes in shard->top has wrapped `laps` times. Relaxed is enough,
 		 * because the sum may be inexact while other threads take slots.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;

@@ -21,9 +21,9 @@
  */
 struct arena_shard {
 	/*
-	 * The top of the stack of free slots. Whoever takes a slot sees what its last user did.
-	 * - low 26 bits: top slot + 1, or 0
-	 * - above: count of takes
+	 * The stack of free slots. Whoever takes a slot also sees what its last user has stored.
+	 * - low 26 bits: the top slot + 1, or 0 if the stack is empty
+	 * - above: how many slots were taken so far; wraps
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
@@ -47,7 +47,7 @@ struct arena {
 
 /*
  * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
- * elements, which show timerhub-top the free slots, or is NULL. Returns 0 or -ENOMEM.
+ * elements, in which the arena counts its slots for timerhub-top, or is NULL. Returns 0 or -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
@@ -59,8 +59,8 @@ void arena_close(struct arena *arena);
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots, linked into a list for arena_next(), and returns the first. If fewer are
- * free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
+ * Takes `count` slots, links them into a list for arena_next(), and returns the first. If fewer are
+ * free, puts them back and returns SLOT_NONE. *ret_taken says how many it took.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 

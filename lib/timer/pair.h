@@ -63,14 +63,14 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The entry that its last timer has left in the schedule, at
-	 * `deadline_ns` or earlier, is used again for the next timer. There may be none if
-	 * STATE_CLAIMED is set or the deadline is "never".
+	 * No timer uses the slot. The schedule still has the last timer's entry, at `deadline_ns`
+	 * or earlier, which the next timer can use. Only if STATE_CLAIMED is set or the deadline is
+	 * "never" can that entry be missing or later.
 	 */
 	TIMER_FREE = 0,
 	/*
-	 * The timer waits for its deadline, and the owner thread has scheduled it early enough.
-	 * While STATE_CLAIMED is set, the owner has yet to read a new deadline.
+	 * The timer waits for its deadline. The owner thread has scheduled it early enough, unless
+	 * STATE_CLAIMED is set: then the owner has yet to read the deadline.
 	 */
 	TIMER_ARMED = 1,
 	/*
@@ -200,8 +200,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
- * count is at least 1. None is due later than a deadline can be.
+ * Counts the periods of a timer that are due by `now_ns`. The first is due at `deadline_ns`, so the
+ * count is at least 1. Periods after TIMER_DEADLINE_MAX_NS do not count.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -254,8 +254,8 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Keep the bits of `last` down to the highest that differs from deadline - 1, so that the
-	 * result stays greater: 10110 and 10011 (deadline - 1) give 10100.
+	 * In `last`, clear all bits below the highest one that differs from deadline - 1. The
+	 * result is at least the deadline: 10110 (`last`) and 10011 (deadline - 1) give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -63,8 +63,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the last
- * timer of the slot has left no schedule entry, or one that is too late for the new timer.
+ * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED, so that the
+ * owner reads the timer, unless the slot's last timer has left a schedule entry early enough.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -147,16 +147,16 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's entry
- * stays in the schedule, so that a cancel need not tell the owner.
+ * Returns the deadline and state that a cancelled timer leaves in its slot. If the timer was armed,
+ * the owner is not told, so the timer's entry stays in the schedule.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
 	/*
-	 * The owner looks at the slot at this time at the latest. So the caller must tell the owner
-	 * of a new timer only if it is due earlier.
+	 * The owner will read the slot at this time at the latest. So a new timer in the slot need
+	 * not be pushed into the inbox, unless the timer is due earlier.
 	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
@@ -182,17 +182,17 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The slot keeps
- * the deadline, at which the owner looks at it and removes its entry, even if timer_move() has just
- * changed it.
+ * An armed timer without slack is cancelled by a CAS of its state alone, which is cheaper. The
+ * deadline stays in the slot, and timer_move() may make it later meanwhile. That does no harm,
+ * because the schedule entry is still early enough.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
 	/*
-	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
-	 * not.
+	 * Relaxed is enough: if this state is out of date, the CAS below fails, and if the CAS
+	 * succeeds, it acquires.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
@@ -250,30 +250,31 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if it changes nothing. A thread that changes the timer after this CAS
-	 * knows by it that the slot has left the inbox, and pushes the slot again (spill_map.c).
+	 * Make the CAS even if nothing changes. A thread that changes the timer later reads what
+	 * this CAS has stored, and so also sees that the slot was taken out of the inbox. Then it
+	 * pushes the slot again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If STATE_CLAIMED was not set, the slot is already scheduled early enough for its
-	 * deadline. If the timer has expired or is idle, it needs no new entry.
+	 * Return true only if the slot's schedule entry must change. Without STATE_CLAIMED the
+	 * entry is early enough. A timer that has expired or is idle needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Sets the deadline of a free slot to "never", because the owner removes the slot's schedule entry.
- * Returns false if another thread has changed the timer since `pair` was loaded.
+ * Notes in a free slot that the schedule has no entry for it: the deadline becomes "never". Returns
+ * false if another thread has changed the slot since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
-	 * The owner sets the deadline of a claimed slot later, when it takes the slot from its
-	 * inbox.
+	 * Leave a claimed slot as it is: the owner will find it in the inbox, and timer_look() sets
+	 * the deadline then.
 	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
@@ -341,8 +342,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
-		 * That is early enough, because whoever arms an earlier timer tells the owner.
+		 * If another thread arms a timer here meanwhile, this adds its slack to the old
+		 * deadline. That is early enough: a timer that is due earlier goes into the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -376,8 +377,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The state was loaded before the deadline. If the timer was re-armed in between, the
-	 * deadline is the new one and lies in the future. Then load both again.
+	 * The state was loaded before deadline_ns. If the timer was re-armed in between, this is
+	 * the new deadline, which has not passed yet. Then load both again.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

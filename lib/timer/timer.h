@@ -34,8 +34,8 @@ struct timer {
 _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
 /*
- * What a timer was armed with. Only arming and delivery need it, so it is not beside the deadline
- * and state. The file's head says why relaxed accesses are enough.
+ * What a timer was armed with. It has an array of its own, apart from deadline and state, because
+ * mainly arming and delivery need it. The head of this file says why relaxed accesses are enough.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
@@ -70,15 +70,15 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Push the slot as for TIMER_PUSH, but only if it is not in the inbox: the thread that set
-	 * STATE_CLAIMED may have been stopped before its push.
+	 * Make sure that the slot is in the inbox, and wake the owner as for TIMER_PUSH. The thread
+	 * that set STATE_CLAIMED may have been stopped before it pushed the slot.
 	 */
 	TIMER_PUSH_AGAIN,
 };
 
 /*
- * The result of a function that changes a timer, and what its caller must do next. Both fit into
- * one register. The timer's new deadline and state are in *ret_pair or view->after.
+ * What a function that changes a timer returns: its result, and what the caller must do next. Both
+ * fit into one register. The timer's new deadline and state are returned through a pointer.
  */
 struct timer_outcome {
 	int result;
@@ -132,9 +132,9 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * For the owner, this state and this deadline were in the slot at one moment. The
-		 * state cannot have changed back, because only the owner expires timers and clears
-		 * STATE_CLAIMED.
+		 * See whether the state has changed. If the owner finds it unchanged, both words
+		 * were in the slot together: no other thread can change the state and change it
+		 * back, because only the owner expires timers and clears STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -195,8 +195,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                struct pair *ret_pair);
 
 /*
- * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, 1 if
- * it was idle, or -ENOENT if it ended.
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. In the outcome,
+ * `result` is 1 if the timer was idle, -ENOENT if it has ended, and otherwise 0.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
@@ -226,8 +226,8 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/*
-	 * The CAS is made even if the deadline stays the same, because its release lets whoever
-	 * takes the event see what the caller stored before.
+	 * Make the CAS even if the deadline stays the same. It is also a release: the thread that
+	 * takes the timer's event sees everything that this thread stored before.
 	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
@@ -270,8 +270,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
- * is free. What was read may be torn, unless a timer_change() that expects view->pair then
- * succeeds.
+ * is free. Another thread may change the timer meanwhile. So trust what was read only after a
+ * timer_change() from view->pair has succeeded.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -329,7 +329,7 @@ enum timer_expired {
 
 /*
  * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
- * due at `by_ns`. By `now_ns`, decides whether the next period of a periodic timer is over too.
+ * due by `by_ns`. If its next period is due by `now_ns` too, it becomes TIMER_OVERDUE.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -346,15 +346,15 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner must look again at a slot that it has scheduled for `filed_ns`, or
- * UINT64_MAX for never. That is not before `filed_ns`, because threads tell the owner of earlier
- * deadlines.
+ * Computes for which time a slot should be scheduled instead of `filed_ns`: a later time if the
+ * timer was moved, UINT64_MAX if the slot is free, else `filed_ns`. Earlier deadlines do not matter
+ * here, because they reach the owner through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
- * has taken. An outdated true only keeps the handle longer.
+ * Tells the owner whether somebody can still take the event of this handle in the outbox. If it is
+ * taken or cancelled right afterwards, the owner keeps a useless handle a little longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
