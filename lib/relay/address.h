@@ -57,8 +57,8 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * Nodes of the cluster from the user's address, as "host:port+host:port". Any of them can
-	 * name the master of the queue's keys. Empty for a single server or node.
+	 * The nodes in a user's "cluster://" address, as "host:port+host:port"; empty in all other
+	 * addresses. Each node can tell which one is the master of the queue's keys.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */

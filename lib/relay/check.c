@@ -103,8 +103,8 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 }
 
 /*
- * Returns by how much the relays have missed the time `look_by_us` at which they had promised to
- * poll the queue, or 0 if they have not.
+ * `look_by_us` is the time by which the relays have promised to poll the queue, or 0 if they have
+ * promised nothing. Returns how long ago that time was, or 0 if it is still to come.
  */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
@@ -152,8 +152,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Finds out whether any process has subscribed to the queue's channel for wake-up messages. If none
- * has, tasks are late. If the Redis user may not ask, assumes that one has.
+ * Sets *ret_unheard if no process has subscribed to the queue's wake-up messages. A relay then
+ * learns of a new task only when it polls next. Clears *ret_unheard if the Redis user may not ask.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {

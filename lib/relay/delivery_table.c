@@ -103,8 +103,8 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 
 	one->interval_us = strtoull(every, &end, 10);
 	/*
-	 * A retry has changed due_us, so `every` also has the time at which the period began,
-	 * behind an @.
+	 * `every` is "INTERVAL", or "INTERVAL@BEGIN" after a retry. A retry changes the due time,
+	 * so the periods count from BEGIN, the due time before the first retry.
 	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
@@ -224,8 +224,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 	struct delivery **at;
 
 	/*
-	 * Begin with the last delivery that was set aside: each goes to the head of the list of
-	 * callers, so the first comes to stand in front.
+	 * Move the deliveries one by one to the head of the list that callers take from, the last
+	 * one first. They end up in that list in the order in which they were set aside.
 	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;

@@ -57,8 +57,8 @@ struct deliveries {
 };
 
 /*
- * Local times that belong to a reply with deliveries. The anchor is a moment whose time is known on
- * the local clock and on Redis's. It converts the times in the reply.
+ * What is needed to compute how old the deliveries in a reply are. anchor_ns and anchor_us are the
+ * same moment on the local clock and on Redis's, by which times are converted.
  */
 struct arrival {
 	uint64_t sent_ns;   /* when the reply was asked for */
@@ -92,8 +92,9 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Gives deliveries of server `shard` that were set aside back to the callers, those set aside last
- * first. Stops at a delivery whose `until_ns` has not come, and returns that, or UINT64_MAX.
+ * Makes deliveries of server `shard` that were set aside available to callers again. Begins with
+ * the one set aside last, and stops at one with an `until_ns` that is still to come. Returns that
+ * `until_ns`, or UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

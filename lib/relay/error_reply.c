@@ -53,10 +53,7 @@ static const struct {
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
-	/*
-	 * The server has no cluster support, is older than Redis 7.0, or finds the keys in several
-	 * of its hash slots.
-	 */
+	/* In this order: keys in several hash slots, no cluster support, older than Redis 7.0. */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

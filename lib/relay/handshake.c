@@ -347,7 +347,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Other nodes would name the same master, which has refused this program. */
+		/* Connected, or refused by a master that other nodes would name too. */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
@@ -462,9 +462,9 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Load the functions with plain names (timerhub_put) before those with a version
-	 * (timerhub4_put). A client that finds the latter loads nothing, so if this client died
-	 * between the two, the plain names would stay missing.
+	 * Load the plain names (timerhub_put) first and the versioned ones (timerhub4_put) last. A
+	 * client that finds the versioned ones loads nothing. So if this client dies halfway, the
+	 * next one still loads what is missing.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -17,8 +17,8 @@ struct handshake {
 };
 
 /*
- * A callback for who has to do other things while Sentinels or cluster nodes are asked one after
- * the other, because each that is silent costs a timeout.
+ * Asking several Sentinels or cluster nodes can take long, because each one that does not answer
+ * costs a timeout. Between two of them, this callback lets the caller do other work.
  */
 struct handshake_pause {
 	bool (*goes_on)(void *arg); /* called after each but the last; false ends the attempt */
@@ -54,9 +54,9 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions if they are missing, each under two names: timerhub4_put, and for other
- * languages timerhub_put. Clients of version 3 use the plain names too, so those of version 3 are
- * replaced only if `replaces`.
+ * Loads the Redis functions if they are missing. Each gets two names: timerhub4_put for this
+ * library, and timerhub_put for other languages. Functions of version 3 with such a plain name are
+ * replaced only if `replaces`, because clients of version 3 call them.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

@@ -49,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns the local time at which to send a poll (timerhub_look) that Redis should run `ahead_us`
- * microseconds after the last answered poll.
+ * Redis should run the next poll (timerhub_look) `ahead_us` microseconds after it ran the last
+ * answered one. Returns the local time at which to send the next poll.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -70,8 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * During this poll, a message may have asked for a poll at bell_ns. Keep the earlier time,
-	 * because Redis may have run this poll before the task of that message was added.
+	 * While this poll was in flight, a message may have asked for another at bell_ns. Keep the
+	 * earlier time, because Redis may have run this poll before it got that message's task.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -84,8 +84,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * If all relays get the message, each adds its rank in ms, so that they do not poll at
-	 * once. Usually two get it, and the second waits for the first.
+	 * If all relays get the message, they poll one after the other, 1 ms apart. Usually only
+	 * two get it: rank 0 polls at due_us, and rank 1 grace_us later, in case rank 0 has died.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

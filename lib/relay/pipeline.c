@@ -212,8 +212,8 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * Changes without a reply may still arrive. Raise the epoch, a number in each change, so
-	 * that the next handshake makes the server refuse lower ones.
+	 * Changes sent on the lost connection may still arrive, with the present epoch. Raise the
+	 * epoch, so that the next handshake can make the server refuse changes with a lower one.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -248,8 +248,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether replicas must confirm a result before the caller gets it: a success, or an error
- * such as -EEXIST, which may come from an earlier change that is not confirmed.
+ * Returns whether replicas must confirm a result before the caller gets it. They must for a
+ * success, and for an error such as -EEXIST, which may come from an earlier, unconfirmed change.
  */
 static bool is_result_of_fact(int result)
 {
@@ -359,10 +359,7 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 	encode_request(pipeline, &pipeline->time, now_ns);
 }
 
-/*
- * Writes requests to the connection's buffer, which shard_flush() sends when the thread has done so
- * for all its connections. If there is no connection yet, the requests wait for it.
- */
+/* Encodes queued requests into the connection's buffer, which shard_flush() sends afterwards. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct requests gathered = { .first = NULL };
@@ -523,8 +520,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * `request` is not a put that shares another put's command (`joins`), because the loop
-	 * below takes those off the list together with the first.
+	 * The list `sent` never begins with a put that shares the command of an earlier put
+	 * (`joins`), because the loop below takes all puts of a command off the list at once.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -155,8 +155,8 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns whether timerhub_relay_open() can return after `passed_ns`, and stores its result. One
- * connected server is enough, because another may be down. Called with the relay's lock held.
+ * Returns whether timerhub_relay_open() can return after `passed_ns`, and stores in *ret_result
+ * what it returns then. One connected server is enough. Called with the relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {

@@ -82,9 +82,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now, if `why` keeps it from being sent. If that is -EEXIST (a
- * wrong list of servers), do not wait for its timeout, unless the server may have carried the
- * request out.
+ * Returns whether to finish a request that the error `why` keeps from being sent: after its
+ * deadline, or at once if `why` is -EEXIST (a wrong list of servers). A request that the server may
+ * have carried out always waits for its deadline.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -164,7 +164,7 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* negative if Redis's time was learned after the deadline, as in a slow handshake */
+	/* Negative if the deadline passed before Redis's time was read, as in a slow handshake. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -436,8 +436,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * Several puts that share a command get one reply. It is an error for all of them, or it
-	 * has 0, Redis's time, and then for each put its result and its due time.
+	 * Puts that share a command share the reply. If element 0 is an error, it counts for all.
+	 * Otherwise put number `index`, from 1 on, has its result in element 2 * index.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -449,9 +449,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request as late. Convert its deadline anew with the time in
-		 * this reply, because the last conversion may have made it too early. If the
-		 * deadline has not passed after all, send the request again.
+		 * Redis has refused the request because its deadline has passed. That may be wrong,
+		 * because a deadline that was converted to Redis's clock may be early. Convert it
+		 * again with the time in this reply, and send again if it is still to come.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -45,8 +45,8 @@ struct request {
 	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that tell the Redis function how to put or move. In a REQUEST_EACH the state of
-	 * the tasks to list: "waiting", "taken" or "parked".
+	 * In a put or a move: letters that tell the Redis function how to make the change. In a
+	 * REQUEST_EACH: which tasks to list, "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -55,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The id of a stream entry: the one that delivered the task. In a REQUEST_RECOVER, Redis
-	 * lists the entries behind it.
+	 * The id of the stream entry that delivered the task. In a REQUEST_RECOVER: the id of the
+	 * last entry that was already listed, or "0"; Redis lists the entries with higher ids.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -88,8 +88,8 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * Reads data for which struct request has no member, such as a list of tasks, from the
-	 * reply to a request that has succeeded. It may be NULL.
+	 * The function that reads data from the reply, such as a list of tasks, if the request has
+	 * succeeded. NULL if the caller wants nothing but the result.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -101,8 +101,8 @@ struct requests {
 };
 
 /*
- * The state of those reads that ask one server for a ready task without waiting for one. Protected
- * by the relay's lock.
+ * The state of the reads that ask one server for a task and return at once if no task is ready.
+ * Protected by the relay's lock.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -132,20 +132,21 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * The time on Redis's clock at which the deadlines of all lost changes have passed. Until
-	 * then, servers must refuse changes with a lower epoch.
+	 * When all changes that were sent on lost connections have expired, on Redis's clock; 0 if
+	 * none. Until then servers must refuse changes with an epoch below `epoch`: one may still
+	 * arrive.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * By how much the deadlines of changes are earlier than their callers' timeouts, or 0.
-	 * Redis remembers the id of a put only for the queue's setting past_us. A put that is
-	 * repeated after that could add its task twice.
+	 * How long before its caller's timeout a change expires, or 0. Redis remembers the id of a
+	 * put only for past_us, a time in the queue's settings. If the put were repeated later than
+	 * that, it could add its task twice.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The last known time of Redis's clock, and the local times between which Redis said it.
-	 * With these, times of one clock are converted to the other.
+	 * The last time of Redis's clock that a reply told, and the local times at which its
+	 * request was sent and the reply was read. They serve to convert times between both clocks.
 	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;
@@ -162,8 +163,8 @@ struct client {
 };
 
 /*
- * Returns the times from which the age of each delivery in a reply is computed. The reply was asked
- * for at sent_ns and read at now_ns. Called with the relay's lock held.
+ * Returns what deliveries_read() needs to compute how old the deliveries in a reply are. The
+ * request was sent at sent_ns, and its reply was read at now_ns. Called with the relay's lock held.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
@@ -176,16 +177,13 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/*
- * Shortens the deadline of each REQUEST_READ in the list to `by_ns`, so that the threads in
- * timerhub_relay_take() return.
- */
+/* Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that takes return by then. */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended with the error `why`, or with -ETIMEDOUT if `why` is 0
- * or the server may have carried the request out. If `why` is -EEXIST, which no waiting mends, does
- * not wait for timeouts.
+ * Finishes requests whose timeout has ended. Their result is the error `why`, or -ETIMEDOUT if
+ * `why` is 0 or the server may have carried them out. If `why` is -EEXIST (a wrong list of
+ * servers), requests that were surely not carried out finish at once.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -206,8 +204,8 @@ bool request_is_fact(const struct request *request);
 void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns);
 
 /*
- * Converts the deadline of a change to Redis's clock. The result may be early, but never late,
- * because Redis must not make a change whose call has returned.
+ * Converts the deadline of a change to Redis's clock. The result may be too early but never too
+ * late, because Redis must not make a change after its caller was told that the timeout has ended.
  */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
@@ -225,8 +223,8 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 int request_result(const struct request *request, int result);
 
 /*
- * Reads the reply to a request, with the relay's lock held. Returns false if the request must be
- * sent again. `index` is from 1 for puts that share a reply, else 0.
+ * Reads a request's reply, with the relay's lock held. Returns false if the request must be sent
+ * again. If several puts share the reply, `index` is this put's number, from 1 on, else 0.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -107,8 +107,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll now: its subscription to wake-up messages is confirmed, so
- * that it misses none after the poll, or there is no connection for them.
+ * Returns whether the relay may poll now. It may if its subscription to wake-up messages is
+ * confirmed, so that it misses none later, or if the connection for them cannot be opened.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -151,7 +151,7 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
-	/* Most wake-up messages go only to ranks 0 and 1, so only these send PINGs. */
+	/* Relays above rank 1 rarely get wake-up messages, so they do not test the connection. */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
@@ -216,8 +216,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * Returns the negative errno by which a reply refuses a poll: that of an error reply, or the
- * reply's first number, or -EPROTO if it has none.
+ * A reply that refuses a poll is an error of Redis, or begins with a negative errno. Returns the
+ * errno of either, or -EPROTO for any other reply.
  */
 static int refusal_of(const struct reply *reply)
 {

@@ -37,8 +37,8 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Limits how long timerhub_relay_take() waits for this server: to 1 s after a stop or close. If the
- * server is away and there are others, the take does not wait for it.
+ * Limits how long timerhub_relay_take() waits for this server: after a stop or close of the relay
+ * for 1 s at most, and not at all if the server is away and there are others.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -59,7 +59,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 
 /*
  * Finishes the calls whose timeout has ended, and closes connections whose reply is overdue.
- * Returns when the next timeout ends or the next reply is overdue.
+ * Returns the time at which the next timeout ends or the next reply is overdue.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -117,8 +117,8 @@ struct attempt {
 };
 
 /*
- * Does what may not wait until all of them were asked: finishes the calls whose timeout has ended,
- * and lets an open give up after its own. Returns false if the thread must end.
+ * Called between two Sentinels or cluster nodes that are asked. Finishes calls whose timeout has
+ * ended, and lets an open give up after its timeout. Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -162,8 +162,8 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * Redis will be asked again for lost deliveries. Close the connection for takers first,
-	 * because its blocked read could bring one of them a second time.
+	 * pipeline_send() asks Redis again for lost deliveries. Close the connection for takers
+	 * first, because its blocked read could bring one of these deliveries a second time.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);

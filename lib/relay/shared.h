@@ -64,13 +64,13 @@ struct shared {
 	bool watched; /* a caller has the fd and may poll it */
 	/*
 	 * True if the library may read one task in advance for an event loop. False after a take
-	 * that has returned a task, because another would wait until that one is handled.
+	 * has returned a task: a second task would wait here until the first is handled.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * The time until which threads in timerhub_relay_take() may still wait for a server;
-	 * UINT64_MAX if the relay was neither stopped nor closed.
+	 * When the relay was stopped or closed: the time until which threads in
+	 * timerhub_relay_take() may still wait for a server. Before that: UINT64_MAX.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */

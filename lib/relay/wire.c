@@ -57,8 +57,9 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * Keep the TCP socket off the numbers 0 to 2. A program's write to its closed stderr would
-	 * hit a socket that is not connected yet, and SIGPIPE would kill the program.
+	 * First let harmless datagram sockets take those of the numbers 0 to 2 that are free. If
+	 * the real socket were number 2, a program's write to its closed stderr would hit it before
+	 * it is connected, and SIGPIPE would kill the program.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
