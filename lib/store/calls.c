@@ -46,8 +46,8 @@ static bool key_is_valid(const char *key)
 }
 
 /*
- * Stores when the change makes its task due, or 0 for never and for changes without a time. Returns
- * 0 or -ERANGE.
+ * Computes the due time in us that a change asks for, or 0 if the change asks for none. Returns 0,
+ * or -ERANGE if the table would refuse the time.
  */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
@@ -439,10 +439,7 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
                                      int (*sqlite)(void))
 {
 	CANCELLATION_HELD;
-	/*
-	 * The statements are prepared for this call alone, so that none is left on the caller's
-	 * connection.
-	 */
+	/* prepare statements for this call only, so that none is left on the caller's connection */
 	struct statements statements = { .db = db };
 	struct making making = { .statements = &statements, .is_low = -1 };
 	sqlite3_int64 rowid;

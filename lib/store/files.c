@@ -71,10 +71,7 @@ static int known_shm(const char *name, const struct stat *found)
 			place = &known->next;
 			continue;
 		}
-		/*
-		 * the file of this descriptor was removed, so no connection has locks on it any
-		 * more
-		 */
+		/* this file was removed, so no connection has locks on it any more */
 		*place = known->next;
 		(void)close(known->fd);
 		free(known);
@@ -83,9 +80,9 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The descriptor of the -shm file must not be 0, 1 or 2, and can't be moved later:
-		 * closing a descriptor drops SQLite's locks. So /dev/null takes the low numbers
-		 * first.
+		 * The -shm must not be opened on 0, 1 or 2, so first fill these with /dev/null. To
+		 * move the descriptor afterwards won't do, because the kernel drops SQLite's locks
+		 * on a file when any descriptor of the file is closed.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
@@ -152,7 +149,7 @@ bool files_are_there(const struct files *files)
 
 	for (int i = 0; i < FILES; i++)
 		if (find_file(files->names[i], &now) < 0) {
-			/* after EACCES, for example, the file may be there all the same */
+			/* other errors, such as EACCES, do not prove that the file is gone */
 			if (errno == ENOENT || errno == ENOTDIR)
 				return false;
 		} else if (!is_same_file(&now, &files->found[i])) {
@@ -226,9 +223,9 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Writers of all processes queue by two file locks. A writer that finds both free tries to write
- * without them. The others first take NEXT_TURN_BYTE, and then wait for TURN_BYTE. Only one waits
- * for that at a time, so it can poll often.
+ * Returns whether another open store has locked one of the two bytes of the -wal by which writers
+ * queue. A writer first locks NEXT_TURN_BYTE, and only then waits for TURN_BYTE. So only one writer
+ * at a time waits for TURN_BYTE, and can poll it often.
  */
 bool files_have_queue(const struct files *files)
 {

@@ -64,8 +64,8 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file. error_of() says -ENOENT also if the process may not
- * create the file. So this tries mknod(2), whose errno is right.
+ * Returns the negative errno for a file that SQLite could not open. error_of() says -ENOENT even if
+ * the process may not create the file, so then try mknod(2), and use its errno.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
@@ -93,9 +93,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
-	/*
-	 * a WAL needs memory that all of its users share, so it cannot lie on a network file system
-	 */
+	/* a WAL needs memory that its users share, so it cannot lie on a network file system */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
 	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
 	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
@@ -124,8 +122,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * The store's own thread gets a second connection. Open it by the name in which SQLite has
-	 * resolved symbolic links, so that both connections have the same file.
+	 * Open a second connection, for the store's own thread. `path` may lead to another file by
+	 * now, for example after a chdir(2), so use the absolute name that SQLite made of `path`.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
@@ -133,8 +131,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
 	/*
-	 * Make the connection of the store's own thread read something, because SQLite opens the
-	 * WAL only at the first read, and a checkpoint needs the WAL.
+	 * Read something on the second connection. SQLite opens the WAL at a connection's first
+	 * read, and before that the connection cannot checkpoint.
 	 */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
@@ -233,8 +231,8 @@ static void store_read_boot(struct timerhub_store *store)
 }
 
 /*
- * Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. The file is about the
- * namespace of future children, which is another one only if the process has called unshare(2).
+ * Reads what the process's time namespace adds to CLOCK_BOOTTIME. Linux shows the value for future
+ * child processes, but the process has the same value unless it has called unshare(2).
  */
 static void store_read_shift(struct timerhub_store *store)
 {

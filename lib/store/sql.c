@@ -87,9 +87,7 @@ static const char schema[] =
 	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
-	/*
-	 * each of these indexes has entries only for the tasks in one state, which its WHERE names
-	 */
+	/* each index has entries only for the tasks in one state, which its WHERE names */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
@@ -131,8 +129,8 @@ static int schema_look(sqlite3 *db)
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/*
-	 * SQLITE_ERROR means that the statement does not compile. Take it that the table is
-	 * missing, and make the tables; if there is another cause, that will fail too.
+	 * SQLITE_ERROR means that the statement does not compile. Most likely the table is missing,
+	 * so return 0: the caller then makes the tables, which fails if anything else is wrong.
 	 */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;
@@ -183,8 +181,8 @@ int schema_install(sqlite3 *db)
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
 /*
- * SQLite uses a partial index only if a condition has the same text as in CREATE INDEX, so both are
- * made from the same macros.
+ * SQLite uses an index with a WHERE condition only for a statement that has this condition in the
+ * same words. So the statements and CREATE INDEX take it from the same macros, such as IS_WAITING.
  */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
@@ -203,8 +201,8 @@ static const char *const statement_texts[STATEMENTS] = {
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
 	/*
-	 * The new due_us is at most 10^16. If due_us+interval_us*?9 does not fit into 64 bits,
-	 * SQLite computes a REAL greater than 10^16, so min() returns 10^16.
+	 * min() limits due_us to 10^16, the latest time that the table accepts. If the sum does not
+	 * fit into 64 bits, SQLite computes it in floating point, and min() still finds it larger.
 	 */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
@@ -214,7 +212,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7+" IS_BY_DONE IS_CURRENT,
-	/* selects when the next task becomes due, when the next lease ends, and offset_us */
+	/* gets the next due time, the first lease end, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
 	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
 		    " WHERE queue=?2 AND " IS_TAKEN "),(SELECT offset_us FROM main.timerhub_clock)",
@@ -237,8 +235,8 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * The next four statements list up to ?9 tasks, to count all of them in several runs. Each
-	 * run begins behind the last listed task, whose id is ?1 and whose due_us or lease is ?7.
+	 * count_rows() runs each of the next four statements in steps of ?9 rows. A step begins
+	 * behind the last row of the step before, which has the id ?1 and the due_us or lease ?7.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -290,7 +288,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	(void)sqlite3_bind_int64(statement, 9, values->number);
 	data = sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
 	                           SQLITE_STATIC);
-	/* ignore SQLITE_RANGE: this statement does not have that parameter */
+	/* SQLITE_RANGE is no error: most statements lack some of the parameters ?1 to ?9 */
 	if (queue == SQLITE_NOMEM || key == SQLITE_NOMEM || data == SQLITE_NOMEM)
 		return -ENOMEM;
 	return data == SQLITE_TOOBIG ? -EMSGSIZE : 0;
@@ -337,8 +335,8 @@ static int begin(struct statements *statements, enum statement which)
 }
 
 /*
- * Rolls the transaction back, if SQLite has not done so itself. Even that can fail for lack of
- * memory, but a moment later there may be some.
+ * Rolls the transaction back, if SQLite has not done so itself. ROLLBACK fails if there is no
+ * memory, so try again: another thread may free some meanwhile.
  */
 static void roll_back(struct statements *statements)
 {

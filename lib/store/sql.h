@@ -58,8 +58,8 @@ int schema_install(sqlite3 *db);
 enum statement {
 	DO_BEGIN,
 	/*
-	 * DO_PUT to DO_TOUCH have the values of the ops TIMERHUB_STORE_PUT to STORE_TOUCH, so
-	 * change_make() can cast.
+	 * DO_PUT to DO_TOUCH are 1 to 7, like the values of `op` in a struct timerhub_store_change.
+	 * So change_make() casts an op to a statement.
 	 */
 	DO_PUT,
 	DO_CANCEL,

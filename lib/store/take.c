@@ -60,10 +60,7 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/*
- * How long timerhub_store_take() with timeout 0 waits for a transaction that is just being made, in
- * ns.
- */
+/* How long timerhub_store_take() with timeout 0 waits for a transaction that is being made. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -108,8 +105,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * A reboot ends all leases. It is noticed by another boot id, or without /proc, by another
-	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
+	 * After a reboot the database has an old boot id, `result` is 0, and all leases end.
+	 * Without /proc there is no boot id: then a wall clock that was set counts as a reboot.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -250,8 +247,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * If memory ran out, the caller gets the tasks that were taken before, unless SQLite has
-	 * rolled the transaction back.
+	 * Return the error, unless memory ran out after some tasks were taken: then the caller gets
+	 * these tasks. But if SQLite has rolled the transaction back, none of them is taken.
 	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
@@ -332,8 +329,9 @@ struct taker {
 };
 
 /*
- * Takes the tasks that are due now, and returns how many: 0 also if the write lock was not free in
- * time. After a stop, -ESHUTDOWN says that no task is left that was due then.
+ * Takes the tasks that are due. Returns how many, or 0 if none is due or the write lock was not
+ * free in time. After timerhub_store_stop(), returns -ESHUTDOWN once no task is left that was due
+ * at the stop.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -387,7 +385,8 @@ static void watch_clear(struct timerhub_store *store)
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
 		/*
-		 * a long transaction may have ended by this write, so begin again with short sleeps
+		 * The event may be the last write of a long transaction. So begin to measure anew
+		 * how long the write lock is held, and the next sleeps are short.
 		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
@@ -402,8 +401,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * If somebody is writing to the database, returns in how many us to look for due tasks again.
- * Otherwise returns INT64_MAX.
+ * Returns how many us the caller sleeps at most before it looks for due tasks again: about a
+ * quarter of the time for which somebody has been writing, or INT64_MAX if nobody writes.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -439,8 +438,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	/*
-	 * The timerfd is set on the wall clock, though leases end by another. If somebody sets the
-	 * wall clock, the timerfd expires, and this is computed anew.
+	 * The timerfd uses the wall clock, but leases end on CLOCK_BOOTTIME, so compute the time
+	 * left. If somebody sets the wall clock, the timerfd expires, and this code runs again.
 	 */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
@@ -468,8 +467,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Sleeps for a few ms, so that not each commit of another process wakes the caller for a query.
- * Ends early at the next due time, the deadline or a signal on `bell`.
+ * Sleeps up to 5 ms. Without this pause, the caller would query the database at each commit of
+ * other processes. Ends early at the next due time, the deadline, or a write to the eventfd `bell`.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -516,15 +515,15 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* a take without time has waited for a writer by now, so watch() does not wait again */
+	/* stop if the time ran out waiting for the write lock, because watch() would wait again */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * watch() has left epoll_fd unreadable and without a timer, so make it
-			 * readable: whoever polls it looks for tasks then.
+			 * watch() has made epoll_fd unreadable and set no timer. Make it readable
+			 * again, because otherwise a program that polls it could miss tasks.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);
@@ -553,7 +552,10 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed: no thread may call timerhub_store_close() while this call begins */
+	/*
+	 * Relaxed is enough. Only timerhub_store_close() reads the number, and a program may not
+	 * call that function while this call is just beginning.
+	 */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
