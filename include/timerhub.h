@@ -88,8 +88,8 @@ enum timerhub_clock {
 /* How the hub's owner thread sleeps until the next timer is due. */
 enum timerhub_sleeper {
 	/*
-	 * The owner thread sleeps on io_uring, or in ppoll(2) if the kernel refuses io_uring. If
-	 * the environment variable TIMERHUB_SLEEPER is "poll" or "uring", it decides instead.
+	 * The owner thread waits by io_uring if the kernel allows it, and otherwise by ppoll(2).
+	 * The environment variable TIMERHUB_SLEEPER overrides this if it is "poll" or "uring".
 	 */
 	TIMERHUB_SLEEPER_AUTO = 0,
 	TIMERHUB_SLEEPER_URING = 1, /* io_uring; timerhub_open() fails if the kernel refuses it */

@@ -322,11 +322,14 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. At 64, timerhub_timeout_set() calls the library,
-	 * which reads the clock and empties the array. The count is constant if the program gives
-	 * the time:
-	 * - If the loop's hub is manual, it is 64, so that each call asks for the hub's time.
-	 * - If the loop itself is manual, it is 65: base_ns is exact, and the array is not used.
+	 * How many elements of `fresh` are used. If all 64 are, the next timerhub_timeout_set()
+	 * calls the library, which reads the clock and empties the array.
+	 *
+	 * If the program gives the time, the array is not used, and this number is constant:
+	 * - 64 if the loop's hub is manual. Each set then calls the library, which asks the hub for
+	 *   the time.
+	 * - 65 if the loop itself is manual. A set then adds its delay to base_ns, which is the
+	 *   exact time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
@@ -364,9 +367,9 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Otherwise
- * returns 0, also if `timeout` is NULL. After a 0, the inline call calls the library's function of
- * the same name, which decides whether to return an error.
+ * Returns 1 if the loop belongs to the calling thread and `timeout` was added to this loop. Returns
+ * 0 otherwise, and if `timeout` is NULL. The inline function then calls the library, which checks
+ * whether the call is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)
