@@ -143,9 +143,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store this after the read, because a thread that finds the new number skips its own read.
-	 * Writes that were in progress are not in the number: they may make the eventfd readable
-	 * after the read.
+	 * Change `cleared` only after the read: a thread that finds `cleared` equal to `writes`
+	 * does not read the eventfd. The mask leaves out the writes that are still in progress,
+	 * because they may make the eventfd readable after this read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

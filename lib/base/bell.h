@@ -41,8 +41,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * bell_ring_by() writes to the eventfd, and bell_clear_by() reads it, by the iovecs in `words`.
- * They are zero in a forked child, so a call that is interrupted by a fork transfers 0 bytes there.
+ * bell_ring_by() writes words->one to the eventfd, and bell_clear_by() reads the eventfd into
+ * words->count. The kernel zeroes *words in a forked child, so both calls transfer 0 bytes there.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

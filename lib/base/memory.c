@@ -47,8 +47,9 @@ void memory_advise_huge(const struct memory *memory)
 }
 
 /*
- * Creates a memfd that other processes may read. Linux 6.3 and later want a flag that says that it
- * holds no program, which older kernels refuse.
+ * Creates a memfd that other processes may read. Linux 6.3 and later expect MFD_NOEXEC_SEAL, which
+ * says that the file is not a program. Older kernels refuse this flag with EINVAL, so try again
+ * without it.
  */
 static int memory_open_shown(const char *name)
 {

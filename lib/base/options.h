@@ -32,9 +32,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's option struct to `ours`, or nothing if `theirs` is NULL. Returns -EINVAL if its
- * size is less than ours and not `least_bytes`, the size in an earlier version. Returns -E2BIG if
- * it has options that this version does not know.
+ * Copies a caller's option struct to `ours`. Does nothing if `theirs` is NULL. A struct from an
+ * older header may have the size `least_bytes`; any other size below `ours_bytes` gives -EINVAL. A
+ * struct with options that this version does not know gives -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

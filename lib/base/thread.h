@@ -32,9 +32,8 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks the signals of thread_held_signals() in the calling thread, and stores the mask from
- * before. Unblocks none: a signal that the program has blocked may be pending, and would arrive at
- * once.
+ * Blocks the signals of thread_held_signals() in the calling thread, and stores the old mask.
+ * Unblocks no other signal, because one that is pending would arrive at once.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
