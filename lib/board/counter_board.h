@@ -125,8 +125,9 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue, and of earlier queues with its index. `put` - `delivered` -
- * `passed_over` timer handles wait in the queue.
+ * The counters of a queue. If a queue is closed and a new one gets its index, the counters go on.
+ * Of the `put` handles, `delivered` plus `passed_over` were taken out of the queue, and the others
+ * still wait in it.
  */
 struct board_queue {
 	/*
@@ -143,9 +144,8 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into all queues that have had this index. A new queue
-	 * begins with `delivered` + `passed_over` here, because no handle waits in it. Consumers do
-	 * not write to this cache line.
+	 * How many handles the owner has put into this queue, and into earlier queues that had the
+	 * same index. Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -173,8 +173,9 @@ static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 }
 
 /*
- * How late consumers took events, by the number of their CPU modulo BOARD_DELIVERIES_MAX. Bucket i
- * counts 2^i to 2^(i+1) - 1 ns; the first also counts events that were not late.
+ * How late consumers on one CPU took events. If there are more than BOARD_DELIVERIES_MAX CPUs, some
+ * share a struct. Bucket i counts events that were 2^i to 2^(i+1) - 1 ns late; bucket 0 also counts
+ * those that were not late.
  */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
@@ -244,9 +245,9 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when nobody takes the events that wait in the queue. It is the latest of three
- * times: when the empty queue got an event, when a thread last took events, and when a dispatching
- * thread began its callback.
+ * Returns the time since which events have waited in the queue and no thread has taken any. It is
+ * the latest of three: when the empty queue got an event, when a thread last took events, and when
+ * a dispatching thread began its present callback.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

@@ -23,9 +23,9 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * This increment keeps the entry from being given to another function: from here on the CAS
-	 * that sets SLOW_GIVING fails. If that CAS came first, this thread finds SLOW_GIVING in
-	 * `gate`, or another function than `fn` in the entry.
+	 * While this thread is counted in `gate`, the entry cannot be given to another function. If
+	 * another thread has begun to give the entry away before, SLOW_GIVING is set. If that
+	 * thread has finished, `fn` is another function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -100,8 +100,8 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
- * recently used one to `fn`. Stores nothing if other threads are using all entries at this moment.
+ * Counts a slow callback of `fn` in a full table: the entry that was used least recently is given
+ * to `fn`. Does nothing if other threads are using all entries at this moment.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)

@@ -82,9 +82,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * slow_table_replace() changes `gate` before it stores the values of another
-		 * function. So if `gate` is unchanged here, none of the values loaded above is one
-		 * of those. [slow-entry] pairs with the CAS in slow_table_replace().
+		 * [slow-entry] pairs with the CAS in slow_table_replace(), which changes `gate`
+		 * before the values of another function are stored. So if `gate` has not changed
+		 * since its first load, all values loaded above belong to one function.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

@@ -108,8 +108,9 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * The thread stores this `state` before any value of its next call. So a reader that has
-	 * loaded such a value also finds the new `state`: [cell] pairs with cell_read().
+	 * The values of the thread's next call into the library are stored after this `state`.
+	 * [cell] pairs with cell_read(): a reader that loads one of those values finds that `state`
+	 * has changed, and reads again.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -120,8 +121,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * This `state` is stored before any value that the cell gets later. So a reader that has
-	 * loaded such a value also finds the new `state`: [cell] pairs with cell_read().
+	 * The cell's next values are stored after this `state`. [cell] pairs with cell_read(): a
+	 * reader that loads one of those values finds that `state` has changed, and reads again.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -201,9 +202,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with cell_end() and cell_leave(): if the callback or the call into
-		 * the library ended while these values were loaded, `fn`, `count` or `state` has
-		 * changed.
+		 * [cell] pairs with cell_end() and cell_leave(): the thread changes `fn` or `state`
+		 * before it stores anything newer. So if a load above returned something newer,
+		 * this check fails. `count` has changed if the same function runs once more.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
