@@ -393,9 +393,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel before callbacks_wait(). A consumer first stores which timer's event it is about
-	 * to take, and then takes it. A cancel that comes after that acquires what was stored, so
-	 * callbacks_wait() finds each consumer that runs the callback.
+	 * Cancel first, then wait. A consumer first records in a struct callback which timer's
+	 * event it is about to take, and then changes the timer's state. hub_cancel() loads this
+	 * state with acquire order, so callbacks_wait() finds the record.
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
@@ -453,8 +453,8 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * This CAS changes nothing, but checks that the timer is still the same. A load
-		 * could run before the loads of timer_read().
+		 * The CAS changes nothing: it checks that the timer is still the same. A load in
+		 * its place could run before the loads in timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		/*
-		 * Read the clock only once, because a wall clock may be set back between two
-		 * readings.
+		 * timer_deliver() needs the time only in these two cases. It gets one reading for
+		 * all its decisions, because the clock may be set back between two readings.
 		 */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
@@ -363,8 +363,8 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 }
 
 /*
- * Dispatches a queue that is not empty. It is not inlined, because timerhub_dispatch() would then
- * save registers even for an empty queue.
+ * Dispatches a queue that is not empty. It is kept out of line, because otherwise
+ * timerhub_dispatch() would save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -441,8 +441,9 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * queue->cell saves this thread's next dispatch a search for the cell. Set it if the queue
-	 * has no thread's cell yet (its `clock` is 0), or if this thread has just taken the cell.
+	 * Store the cell in queue->cell, where the next dispatch looks before it searches. Another
+	 * thread's cell there (its `clock` is not 0) stays, unless this thread has just taken its
+	 * own cell.
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
@@ -459,8 +460,8 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough, because the check of cell->clock below tells whether the cell is this
-	 * thread's: only this thread stores its own clock id there.
+	 * Relaxed is enough. If this is another thread's cell, the check below finds it out,
+	 * because cell->clock has the number of that thread.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

@@ -50,8 +50,8 @@ static int config_complete(struct timerhub_config *config)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
 	/*
-	 * Valgrind runs one thread at a time, and one that waits in io_uring would block all
-	 * others.
+	 * Valgrind runs one thread at a time. While a thread waits in io_uring_enter(2), valgrind
+	 * would let no other thread run.
 	 */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;

@@ -30,9 +30,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add the difference instead of storing the sum, because the owner may increment `put` at
-	 * this moment. That happens if the program wrongly armed a timer during the close of the
-	 * previous queue with this index.
+	 * Add the difference, because a store could undo an increment by the owner. The owner may
+	 * already put an event into the new queue, if the program wrongly armed a timer while it
+	 * closed the previous queue with this index.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -61,10 +61,11 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire shows queue_announce() the final counters of the previous queue with
-		 * this index. The release shows this queue to the thread that puts events into it.
+		 * queue_announce() continues the counters of the closed queue that had this index:
+		 * [index] pairs with timerhub_queue_close(). The owner sees a complete queue:
+		 * [queue] pairs with owner_put_expiry().
 		 */
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -253,7 +254,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] pairs with hub_add_queue(): the index's next queue sees the final counts. */
+	/* [index] pairs with hub_add_queue(): the index's next queue reads these counters. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
