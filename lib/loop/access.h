@@ -49,8 +49,8 @@ int loop_check_alive(struct timerhub_loop *loop);
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true if the loop belongs to the calling thread and timerhub_loop_turn() is not running.
- * The call is allowed then. If this returns false, loop_check_idle() decides.
+ * Checks quickly whether the calling thread may make a call that is forbidden in callbacks of the
+ * loop. Returns true if it may. Otherwise ask loop_check_idle(), which also allows rare cases.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {

@@ -32,8 +32,9 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the deadline that fresh_move() must store if its sum `sum_ns` is UINT64_MAX or below the
- * old deadline `before_ns`.
+ * Returns the new deadline of a timeout in the rare cases: the timeout is stopped, the clock was
+ * set back, or the sum has overflowed. The sum, `sum_ns`, is the old deadline `before_ns` plus the
+ * time that has passed.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -79,8 +80,9 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set, usually at a rounded time before its deadline. Many
- * timeouts share such a time, so one wake-up checks them all: most have a later deadline by then.
+ * Schedules a timeout that was just set, usually at a rounded time before its deadline. Most
+ * timeouts are moved to a later deadline before they expire. At a rounded time, one wake-up finds
+ * this out for many of them.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

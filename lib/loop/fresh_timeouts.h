@@ -23,8 +23,9 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. Delays are added to this time from now on. Adds the
- * time since the previous reading of the clock to the deadlines in the array `fresh`.
+ * Tells the loop that its clock shows `now_ns`. Delays are added to this time from now on. The
+ * timeouts in the array `fresh` were set since the previous reading, so their deadlines are too
+ * early. Adds the time between the two readings to them.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -49,8 +50,8 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout that is removed or gets an exact deadline out of the array `fresh`, if it is
- * there. Otherwise the next reading of the clock would change its deadline.
+ * Removes a timeout from the array `fresh`, if it is there. Call this when the timeout is removed
+ * from the loop, or gets an exact deadline, which the next reading of the clock must not change.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 

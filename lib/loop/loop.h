@@ -106,8 +106,8 @@ int loop_renew_board(struct timerhub_loop *loop);
 void loop_show(const struct timerhub_loop *loop);
 
 /*
- * Shows timerhub-top(1) by when the program must call timerhub_loop_turn(). If that call is due
- * already, the time shown is the one at which the loop last read its clock.
+ * Stores by when the program must call timerhub_loop_turn(), for timerhub-top(1) to read. If that
+ * call is due already, stores when the loop last read its clock.
  */
 void loop_show_due(const struct timerhub_loop *loop);
 

@@ -211,12 +211,13 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/*
-	 * A callback has closed the loop, which turn_end() will free. Close the queue now, because
-	 * a timeout's callback may close the hub next.
-	 */
+	/* A callback has made this call. The loop stays until turn_end() frees it. */
 	loop->is_closed = true;
-	if (loop->is_dispatching) /* a queue cannot be closed while it is being dispatched */
+	/*
+	 * Close the loop's queue now, because the callback may close the hub next. A queue that is
+	 * being dispatched cannot be closed, so cancel only its timers.
+	 */
+	if (loop->is_dispatching)
 		wake_drop_timers(&loop->wake);
 	else
 		loop_close_wake(loop);

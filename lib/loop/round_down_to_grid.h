@@ -40,16 +40,16 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns n for a timeout that is scheduled again: its new entry will be at a multiple of 2^n ns.
- * `before` is the n of its last entry, which was exactly at a deadline if `was_exact`.
+ * Returns the new n when a timeout is scheduled again, at a multiple of 2^n ns. `before` is the old
+ * n. `was_exact` is true if the last entry was at a deadline that is no multiple of 2^before ns.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Keep the old n, unless the timeout seems to have been set to a longer, or to a much
-	 * shorter delay than before (README.md, "The grid").
+	 * Round as before, to a multiple of 2^before ns. Round otherwise only if the timeout was
+	 * probably set to a longer, or to a much shorter delay than before (README.md, "The grid").
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }

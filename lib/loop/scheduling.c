@@ -92,8 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * loop_rest() checks the entry of `first` before each wait, because the entry's timeout may
-	 * have been moved. An entry at a rounded time stays even then, so it needs no check.
+	 * An entry at a rounded time stays in the schedule even if its timeout is moved. So
+	 * loop_rest() need not check it before each wait, as it checks the entry of `first`.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

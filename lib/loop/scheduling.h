@@ -74,8 +74,9 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Prepares the loop to block: moves or removes the earliest schedule entries that are at a deadline
- * which their timeout no longer has, and finds out when the loop must wake up.
+ * Finds out, before the loop blocks, when it must wake up. If the earliest schedule entry is at the
+ * old deadline of a timeout that was moved or stopped, moves or removes this entry, and goes on
+ * with the next.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

@@ -95,8 +95,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 {
 	timeout->deadline_ns = deadline_ns;
 	/*
-	 * During a turn, put each timeout that is set into that list, because it must not expire in
-	 * the same turn.
+	 * During a turn, put each timeout into the list of those that are still to be scheduled.
+	 * They are scheduled at the end of the turn, so none of them expires in this turn.
 	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);

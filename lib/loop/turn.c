@@ -50,8 +50,9 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches the timeouts of the next schedule entries. A timeout's address is in the table, so the
- * table element of an entry is prefetched first, and the timeout some entries later.
+ * Prefetches the memory of the next schedule entries. For an entry far ahead, that is the table
+ * element, which holds the timeout's address. For a nearer entry the element is in the cache by
+ * now, so prefetch the timeout itself.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -192,8 +193,8 @@ static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Returns how long the program may block, in ns. Call it after fresh_file(), which schedules the
- * timeouts that were set.
+ * Returns how long the program may block, in ns. The timeouts that were set must all be scheduled
+ * already.
  */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {

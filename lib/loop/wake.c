@@ -32,8 +32,9 @@
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 /*
- * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback changes
- * set_ns, and wake_dispatch() does not count a callback that has changed set_ns.
+ * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback,
+ * queue_alarm(), changes wake->set_ns, so wake_dispatch() can tell this call from the program's
+ * callbacks.
  */
 static int wake_arm(struct wake *wake)
 {
@@ -92,8 +93,8 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd even if it is readable. Only timerfd_settime() gives an edge-triggered poller a
- * new event, and makes the timerfd unreadable again after the wall clock was set.
+ * Sets the timerfd, even if it is readable already. Setting it gives an edge-triggered poller a new
+ * event. If somebody has set the wall clock, the timerfd stays readable until it is set again.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
