@@ -104,7 +104,7 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
-/* Adds a histogram, in seconds. buckets[i] has the times from 2^i to less than 2^(i+1) ns. */
+/* Adds a histogram. buckets[i] counts 2^i to 2^(i+1) - 1 ns, which the text gives in seconds. */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
 {
