@@ -83,9 +83,9 @@ bool outbox_has_room(struct outbox *outbox)
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	/*
-	 * If `used` shows that there is room, skip the load of `head`, which would miss the cache,
-	 * because consumers write `head`. After OUTBOX_RESTART puts load it anyway: if the outbox
-	 * is empty, it can restart at its first cell.
+	 * If only a few cells are in use, there is room. Then do not load `head`: consumers write
+	 * `head`, so the load would miss the cache. If `used` is 0 or large, the outbox may have
+	 * become empty: load `head` to find out.
 	 */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
@@ -121,15 +121,13 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
-	/*
-	 * Relaxed is enough for this load, because only the owner writes cells. It is enough for
-	 * the store of 0 too: outbox_publish() later stores `tail` (seq_cst), and a consumer that
-	 * loads that `tail` also sees the 0.
-	 */
+	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * If a consumer has taken the handle meanwhile, this 0 does no harm: the owner
-		 * stores another handle in the cell before consumers take from the cell again.
+		 * Relaxed is enough: consumers see the 0 at the latest when they load the `tail`
+		 * that outbox_publish() stores next. If a consumer has already taken the handle,
+		 * the 0 does no harm: the owner stores another handle in the cell before consumers
+		 * take from the cell again.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -154,17 +152,18 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * Empty the outbox for consumers. Those that took handles have copied them (pairs with
-	 * outbox_take_before(), [outbox-room]). A thread that loads this new `head` also sees
-	 * TAIL_COMPACTING (pairs with outbox_exhausted(), [outbox-compacting]).
+	 * The CAS empties the outbox for consumers. Its acquire pairs with outbox_take_before()
+	 * ([outbox-room]): consumers have copied the cells before the old `head`. Its release pairs
+	 * with outbox_exhausted() ([outbox-compacting]): a thread that loads the new `head` also
+	 * sees TAIL_COMPACTING.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * Append a second copy of each handle that `keep` accepts, from the position `end` on. Even
-	 * if the ring buffer is full, the loop reads each cell before it overwrites the cell.
+	 * Go through the old handles, and append a copy of each handle that `keep` accepts. Even if
+	 * the ring buffer is full, the loop reads each cell before it overwrites the cell.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -182,9 +181,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * An event that was published just now may be missed here; outbox_count() finds it.
-		 * [outbox] pairs with outbox_publish(): this thread may read the cells before the
-		 * tail.
+		 * Pairs with the store of `tail` in outbox_publish() ([outbox]): this thread may
+		 * read all cells before the `tail` that it loads here.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);

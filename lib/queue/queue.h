@@ -63,8 +63,9 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of the timer by which a hub wakes a loop: stores UINT64_MAX, for "not set", in the
- * uint64_t at event->ptr. timerhub_each() leaves out timers with this callback.
+ * The callback of the timer by which a hub wakes a loop. It sets the uint64_t at event->ptr to
+ * UINT64_MAX, which means that the timer is not set. timerhub_each() leaves out timers with this
+ * callback.
  */
 void queue_alarm(const struct timerhub_event *event);
 

@@ -147,8 +147,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * Pairs with callback_end() ([callback-end]): if the timer's handle has gone from
-		 * the cell, the caller sees all that the timer's callback has written.
+		 * Pairs with callback_end() ([callback-end]): if `now` does not contain the timer's
+		 * handle any more, the caller sees all that the timer's callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -170,9 +170,9 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough. A thread raises `end` above the index of its cell before it delivers
-	 * an event by a CAS of the timer's state. The caller has loaded that state since, with
-	 * acquire order, so it sees the raised `end`.
+	 * Relaxed is enough. A thread first raises `end` above its own cell, and then delivers
+	 * events. timerhub_cancel_sync() has just loaded the timer's state with acquire order: if
+	 * it saw a delivery, it sees the raised `end` too.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

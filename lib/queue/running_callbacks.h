@@ -75,8 +75,9 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
 /*
- * Takes a free cell, in which the calling thread says whose callback it runs while it dispatches.
- * `cpu` says where to search first. Waits while all cells are taken.
+ * Takes a free cell for the calling thread, which is about to dispatch events. The thread will
+ * record in the cell which timer's callback it runs. `cpu` says which cell to try first. If all
+ * cells are taken, waits until one is free.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {

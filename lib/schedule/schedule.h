@@ -54,9 +54,9 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Finds timers whose schedule entries may be too early, because a timer can be moved later while
- * its entry stays. Stores up to `max` slots and returns how many, or 0 if none before `before_ns`
- * needs a check. The caller must reschedule or remove each.
+ * Finds timers whose schedule entries may be too early, because a timer that is postponed keeps its
+ * entry. Stores up to `max` slots and returns how many, or 0 if no entry before `before_ns` needs a
+ * check. The caller must reschedule or remove each.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);

@@ -236,9 +236,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket will move the chunk's last entry into the
-		 * position that becomes free, and store that position in the entry's element of
-		 * `filings`. Prefetch the element.
+		 * The next removal from this bucket moves the chunk's last entry into the gap, and
+		 * records in `filings` where that entry is now. Prefetch the element of `filings`.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -454,8 +453,9 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * If `bound_slot` is still SLOT_NONE, the bucket has too many entries to search for the
-	 * earliest, and was checked before. Then there is no entry to return.
+	 * If `bound_slot` is still SLOT_NONE, wheel_rescan() has not searched for the earliest
+	 * entry, because the bucket has too many. Earlier calls of wheel_doubt() have already
+	 * returned the entries.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;

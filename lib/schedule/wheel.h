@@ -67,9 +67,9 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * How far the walk has come: `first` is the chunk that is being visited. `bound_ns` and
-	 * `bound_slot` are the earliest entry that was inserted since the walk began. The bucket
-	 * gets these two when the walk ends.
+	 * `first` is the chunk that the sweep is visiting. `bound_ns` and `bound_slot` are the time
+	 * and the slot of the earliest entry that was inserted since the sweep began. When the
+	 * sweep ends, the time and the slot are copied to *bucket.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -85,8 +85,8 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the last bucket that wheel_doubt() has swept (returned all
-	 * entries of). It sweeps no bucket twice, because a bucket can have very many entries.
+	 * For each level, the time at which the last bucket ends that wheel_doubt() has swept. To
+	 * sweep a bucket means to return all of its entries, so no bucket is swept twice.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -187,15 +187,16 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds to `counts` how many timers are due in each range of base/ahead.h after `now_ns`. In a
- * bucket with more than 20 timers it looks at 20, and assumes that the others are like them.
+ * Adds to `counts[i]` how many timers become due in range `i`. The ranges begin at `now_ns`, and
+ * base/ahead.h says how long they are. In a bucket with more than 20 timers it looks at 20, and
+ * assumes that the others are like them.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Finds timers whose wheel entries may be too early, because a timer can be moved later while its
- * entry stays. Stores up to `max` slots and returns how many, or 0 if none before `before_ns` needs
- * a check. The caller must remove or reinsert each.
+ * Finds timers whose wheel entries may be too early, because a timer that is postponed keeps its
+ * entry. Stores up to `max` slots and returns how many, or 0 if no entry before `before_ns` needs a
+ * check. The caller must remove or reinsert each.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

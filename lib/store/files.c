@@ -223,9 +223,8 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Returns whether another open store has locked one of the two bytes of the -wal by which writers
- * queue. A writer first locks NEXT_TURN_BYTE, and only then waits for TURN_BYTE. So only one writer
- * at a time waits for TURN_BYTE, and can poll it often.
+ * Returns whether another open store has locked TURN_BYTE of the -wal, because its turn to write
+ * has come, or NEXT_TURN_BYTE, because it is the next.
  */
 bool files_have_queue(const struct files *files)
 {
@@ -237,6 +236,7 @@ bool files_take_turn(const struct files *files, uint64_t deadline_ns)
 	bool takes = byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS);
 
 	if (takes) {
+		/* only one writer at a time waits for TURN_BYTE, so it can try often */
 		takes = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
 		(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
 	}

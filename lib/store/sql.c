@@ -235,8 +235,8 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * count_rows() runs each of the next four statements in steps of ?9 rows. A step begins
-	 * behind the last row of the step before, which has the id ?1 and the due_us or lease ?7.
+	 * count_rows() repeats each of the next four statements, for at most ?9 rows at a time. ?1
+	 * and ?7 are the id and the due_us (or the lease) of the last row that was counted.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

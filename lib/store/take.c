@@ -105,8 +105,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * After a reboot the database has an old boot id, `result` is 0, and all leases end.
-	 * Without /proc there is no boot id: then a wall clock that was set counts as a reboot.
+	 * If `result` is 0, the machine was rebooted, so end all leases. Without /proc a reboot
+	 * cannot be detected. Then assume one, because the wall clock was set.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -385,8 +385,8 @@ static void watch_clear(struct timerhub_store *store)
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
 		/*
-		 * The event may be the last write of a long transaction. So begin to measure anew
-		 * how long the write lock is held, and the next sleeps are short.
+		 * The event may mean that a long transaction has ended. So forget when it began:
+		 * otherwise watch_held_us() would return a long sleep.
 		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
@@ -401,8 +401,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * Returns how many us the caller sleeps at most before it looks for due tasks again: about a
- * quarter of the time for which somebody has been writing, or INT64_MAX if nobody writes.
+ * Tells how long the caller may sleep before it looks for due tasks again, in us. If somebody is
+ * writing, the result is about a quarter of the time since the writing began, else INT64_MAX.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -496,9 +496,9 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * A commit causes an inotify event before its changes can be read, so while
-		 * somebody is writing, look several times. Pause between the looks only if commits
-		 * are frequent, because a pause makes a new task late.
+		 * The inotify event of a commit comes just before its changes can be read. So while
+		 * somebody is still writing, query the database again without a pause, but at most
+		 * UNPAUSED_LOOKS times.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -515,7 +515,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* stop if the time ran out waiting for the write lock, because watch() would wait again */
+	/* if the write lock did not become free in time, do not wait for it again in watch() */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 

@@ -338,9 +338,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Gives the result of a transaction to some of its work items, and wakes their threads. If
- * `changes` is true, they are the items that change tasks, and the caller holds synced.lock.
- * Otherwise they are the items that take tasks. Returns the other items.
+ * Finishes the work items of one kind, and wakes the threads that wait for them. If `changes` is
+ * true, finishes the items that change tasks; the caller must then hold synced.lock. Otherwise
+ * finishes the items that take tasks. Returns the items of the other kind.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -475,8 +475,8 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 
 /*
  * Makes the next writer overwrite the WAL from its beginning, if no reader needs the WAL any more.
- * If too few zeros are left at the end, waits up to waits_ns for the write lock, and appends some.
- * Only the leader may call this.
+ * If too little disk space is reserved at the end of the WAL, reserves more, and waits up to
+ * `waits_ns` for the write lock that this needs. Only the leader may call this.
  */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
