@@ -126,15 +126,15 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/*
-	 * Publish all new events first, which also counts how late each of them is. Compacting then
-	 * publishes the handles that stay in the queue a second time, by publisher_publish(), which
-	 * does not count the lateness again.
-	 */
+	/* Publish the new events, and count how late each of them is. */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
 	u64_count(&queue->counts->put, -owner->swept);
+	/*
+	 * The handles that were kept are at new positions, so publish them again. Their lateness
+	 * was counted when they were first published.
+	 */
 	if (kept > 0)
 		publisher_publish(&owner->publisher, queue, kept);
 }
@@ -363,8 +363,9 @@ static void owner_begin_pass(struct owner *owner)
 }
 
 /*
- * Returns when the owner should begin its next pass (round of work): at `next_ns`, when the next
- * timer is due, or later, to expire several timers in one pass.
+ * Returns the time at which the owner should begin its next pass (round of work). Normally that is
+ * `next_ns`, when the next timer is due. While many timers expire, it may be later, so that one
+ * pass expires several of them.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {

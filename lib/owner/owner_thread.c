@@ -101,8 +101,9 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns` and returns true. Returns false as soon as owner_wanted() is true, or more
- * than `ahead_ns` are left to spin because the sleep was cut short or the clock was set back.
+ * Spins until `until_ns` and returns true. Returns false as soon as owner_wanted() is true. Also
+ * returns false if `until_ns` is more than `ahead_ns` away: that is too long to spin, and the owner
+ * should sleep again.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -258,8 +259,9 @@ static void owner_share_cpus(pid_t tid)
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
 	/*
-	 * Ask for all CPUs first: the kernel grants those in the cpuset, and more when it grows. If
-	 * that is not what `tid` has, copy the mask of `tid`, which does not grow with the cpuset.
+	 * Allow all CPUs first. The kernel cuts the mask down to the cpuset of this thread, and
+	 * adds CPUs to the mask when the cpuset gets more. If thread `tid` has another mask, copy
+	 * that mask, although it does not grow with the cpuset.
 	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
@@ -396,7 +398,10 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 
 	owner->config = *config;
 	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() only since 2.30 */
-	/* If spin_ns is set, the program wants punctual timers, so no pass is put off. */
+	/*
+	 * `gathers` allows the owner to delay timers a little, so that several expire at once. It
+	 * is off if the program has set spin_ns, because such a program wants punctual timers.
+	 */
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
@@ -442,8 +447,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Add 0 instead of loading the number: this releases, as a load cannot, so every later pass
-	 * sees that the caller's queue is gone. Pairs with owner_begin_pass() ([pass]).
+	 * Read the number by adding 0, because an addition can have release order and a load
+	 * cannot. Pairs with owner_begin_pass() ([pass]): every later pass of the owner sees that
+	 * the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

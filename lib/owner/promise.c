@@ -36,8 +36,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, so that the owner reads the inbox after this store. If a producer has pushed a
-	 * slot and still loads the old pass's number, the owner finds that slot in the new pass.
+	 * Seq_cst, because the owner must store the new number before it reads the inbox. A
+	 * producer first pushes a slot and then loads the number. If the producer loads the old
+	 * number, the owner reads the inbox after the push, and finds the slot.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

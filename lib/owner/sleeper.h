@@ -48,9 +48,9 @@ struct sleeper {
 };
 
 /*
- * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it
- * (sleeper_uring.c says why). Returns 0, or a negative errno, for instance if the kernel refuses
- * the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper that sleeps in io_uring. It must be called by the thread that will sleep
+ * (sleeper_uring.c says why). Returns 0, or a negative errno, for instance if the kernel forbids
+ * io_uring or lacks a feature that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

@@ -91,8 +91,8 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
 	/*
-	 * Until close() below, another thread may write to the low number as if it were a standard
-	 * stream. The kernel refuses such a write(2), because a ring cannot be written to.
+	 * `low` is 0, 1 or 2, so another thread of the program may print to it until close() below.
+	 * That does no harm, because a write(2) to a ring's descriptor fails.
 	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;

@@ -72,17 +72,16 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * Read the slot's bits from the bottom level up, because the owner clears words from the
-	 * top level down. If all three bits are found set, the owner takes the slot after the first
-	 * of them was read here.
+	 * The owner clears a slot's bits from the top level down, so read them from the bottom up.
+	 * If all three are set, the owner takes the slot after this call has begun.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
- * others that of a word one level below.
+ * Clears the lowest bit of map->bits[level], and returns the index of that bit within its level. On
+ * level 0 the index is a slot. On a higher level it is the index of a word of the level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -106,8 +105,9 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Load the word that the lowest bit left on the level above stands for. If no bit
-		 * is left there, go up a level. Of the top level, load one word after the other.
+		 * Each bit of the level above names a word of this level. Load the word that the
+		 * next bit names. If the level above has no bit left, go up a level. The words of
+		 * the top level are loaded one after the other.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,9 +145,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Only the top level must be read. A push sets its top bit last, and then reads the wake-up
-	 * time that the owner stored before this loop. If the loop misses the bit, the push sees
-	 * that time, and wakes the owner if needed.
+	 * Only the top level must be read. The owner has stored its new wake-up time already. A
+	 * producer sets the top bit last, then loads that time. If this loop misses the bit, the
+	 * producer loads the new time, and wakes the owner if needed.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

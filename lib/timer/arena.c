@@ -198,8 +198,9 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads come here in any order. The newest word is the largest, because takes raise the
-	 * high bits, and between two takes the depth only grows. Signed: the count of takes wraps.
+	 * Threads come here in any order, so never replace a newer word by an older one. The newer
+	 * word is larger: more takes in the high bits, or equal takes and a greater depth. The
+	 * difference is signed, because the count of takes wraps.
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -226,8 +227,9 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Returns true if `slot` is SLOT_NONE, the end of a stack. Any other number that is no slot aborts,
- * so call this only after a CAS has confirmed that the number was on the stack.
+ * Returns true if `slot` is SLOT_NONE, the end of a stack, and false if it is a slot of the arena;
+ * otherwise aborts. Call this only after a CAS has confirmed that `slot` was on the stack: before,
+ * it can be any number.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -429,8 +431,9 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS stores the same top again. It fails if the top, and so the depth, has
-		 * changed since. Its release order makes stack_depth() read the link before it.
+		 * The CAS stores the same top again. It fails if another thread has changed the top
+		 * meanwhile. Then the depth may be wrong, and is computed anew. The release order
+		 * keeps the load of the link, in stack_depth(), before the CAS.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -539,7 +542,10 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/* First choice: the shard after `last`, if wholly unused (i and row are 1). */
+		/*
+		 * First choice: the shard right after `last` (i is 1), if it is wholly unused.
+		 * `row` counts the wholly unused shards in a row, up to this one.
+		 */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -548,8 +554,9 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		}
 	}
 	/*
-	 * Second choice: the middle of the longest row of wholly unused shards. If another CPU
-	 * enters the row at its beginning, each of the two has half the row.
+	 * Second choice: find the longest sequence of wholly unused shards, and choose the one in
+	 * the middle. If another CPU begins with the first of them, each of the two CPUs can use
+	 * half of the sequence.
 	 */
 	if (longest > 0)
 		return middle;

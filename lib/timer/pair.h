@@ -63,9 +63,9 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The schedule still has the last timer's entry, at `deadline_ns`
-	 * or earlier, which the next timer can use. Only if STATE_CLAIMED is set or the deadline is
-	 * "never" can that entry be missing or later.
+	 * No timer uses the slot. If STATE_CLAIMED is not set and `deadline_ns` is not "never", the
+	 * schedule still has the last timer's entry, at `deadline_ns` or earlier. The next timer
+	 * can use that entry.
 	 */
 	TIMER_FREE = 0,
 	/*
@@ -254,8 +254,9 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * In `last`, clear all bits below the highest one that differs from deadline - 1. The
-	 * result is at least the deadline: 10110 (`last`) and 10011 (deadline - 1) give 10100.
+	 * Compare `last` with the number just before the deadline. Find the highest bit that
+	 * differs, which is 1 in `last`, and clear all bits of `last` below it. Example: 10011
+	 * (just before the deadline) and 10110 (`last`) give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -63,8 +63,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED, so that the
- * owner reads the timer, unless the slot's last timer has left a schedule entry early enough.
+ * Returns the deadline and state of a new timer in a free slot. If pair_covers() is false, sets
+ * STATE_CLAIMED, so that the owner reads the timer and schedules it.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -181,11 +181,6 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/*
- * An armed timer without slack is cancelled by a CAS of its state alone, which is cheaper. The
- * deadline stays in the slot, and timer_move() may make it later meanwhile. That does no harm,
- * because the schedule entry is still early enough.
- */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
@@ -199,6 +194,11 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
 	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
+	/*
+	 * Change only the state, because a CAS of 8 bytes is cheaper than one of 16. timer_move()
+	 * may make the deadline later at the same time. That is harmless: a free slot's deadline
+	 * may be later than its schedule entry.
+	 */
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
 		return timer_cancel_any(timers, handle, queue);
 	probe1(cancel, handle);
@@ -250,17 +250,18 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes. A thread that changes the timer later reads what
-	 * this CAS has stored, and so also sees that the slot was taken out of the inbox. Then it
-	 * pushes the slot again (spill_map.c).
+	 * Make the CAS even if nothing changes, because it has release order. A thread that changes
+	 * the timer after this CAS also sees that the slot is no longer in the inbox, and so pushes
+	 * the slot again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * Return true only if the slot's schedule entry must change. Without STATE_CLAIMED the
-	 * entry is early enough. A timer that has expired or is idle needs no new entry.
+	 * Return true only if the slot's schedule entry must change. If STATE_CLAIMED was not set,
+	 * the entry is early enough for the owner to read the timer in time. A timer that has
+	 * expired or is idle needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -342,8 +343,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If another thread arms a timer here meanwhile, this adds its slack to the old
-		 * deadline. That is early enough: a timer that is due earlier goes into the inbox.
+		 * If the slot gets a new timer at this moment, timer_instant_ns() adds the new
+		 * timer's slack to the old timer's deadline. The result is not too late, because a
+		 * new timer with an earlier deadline goes into the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -377,8 +379,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The state was loaded before deadline_ns. If the timer was re-armed in between, this is
-	 * the new deadline, which has not passed yet. Then load both again.
+	 * If the deadline is in the future, another thread has re-armed the timer after the state
+	 * was loaded and before the deadline was loaded. So load both again.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

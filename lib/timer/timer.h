@@ -132,9 +132,9 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * See whether the state has changed. If the owner finds it unchanged, both words
-		 * were in the slot together: no other thread can change the state and change it
-		 * back, because only the owner expires timers and clears STATE_CLAIMED.
+		 * If the owner finds the state unchanged, the slot had this state and this deadline
+		 * at the same moment: no other thread can change the state and then restore it,
+		 * because only the owner expires timers and clears STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -269,9 +269,9 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
- * is free. Another thread may change the timer meanwhile. So trust what was read only after a
- * timer_change() from view->pair has succeeded.
+ * Reads the interval, the data, the callback and the queue of the timer in `slot`. Returns false if
+ * view->pair says that the slot is free. Another thread may change the timer meanwhile, so use what
+ * was read only if a timer_change() from view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -425,8 +425,8 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`; `result` is an enum timer_delivery. `now_ns` is used
- * only if the timer is periodic or the clock can go back.
+ * Delivers the event of the timer in `view`. In the outcome, `result` is an enum timer_delivery.
+ * `now_ns` is used only if the timer is periodic or `clock_goes_back` is true.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
