@@ -70,8 +70,9 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * True if the queue's keys are still being moved to the next node (next_asking) or to this
-	 * one (asking). Such a node refuses commands without an ASKING before them.
+	 * While a cluster moves the queue's keys to a node, the node runs a command on them only
+	 * directly after the command ASKING. `asking` is true if the keys are moving to this
+	 * server, and `next_asking` if they are moving to next_host.
 	 */
 	bool next_asking, asking;
 	/*

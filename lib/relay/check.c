@@ -111,7 +111,7 @@ static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
 }
 
-/* Sets *ret_paused if the queue is paused, because its due tasks have to wait then. */
+/* Stores the queue's counts in `report`, and in *ret_paused whether the queue is paused. */
 static int ask_stat(struct wire *wire, const struct keys *keys,
                     struct timerhub_relay_report *report, bool *ret_paused)
 {

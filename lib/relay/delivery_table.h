@@ -57,8 +57,8 @@ struct deliveries {
 };
 
 /*
- * What is needed to compute how old the deliveries in a reply are. anchor_ns and anchor_us are the
- * same moment on the local clock and on Redis's, by which times are converted.
+ * What deliveries_read() needs to compute the age of deliveries. The anchor is one moment as both
+ * clocks showed it: anchor_ns on the local clock, anchor_us on Redis's clock.
  */
 struct arrival {
 	uint64_t sent_ns;   /* when the reply was asked for */
@@ -80,8 +80,8 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
                     const struct arrival *arrival);
 
 /*
- * Takes the first of the deliveries that were read from Redis in advance, for a caller, who holds
- * it from then on. Returns NULL if there is none.
+ * Hands out the first prefetched delivery (read from Redis before a caller asked for it), and puts
+ * it into the table of deliveries that callers hold. Returns NULL if none is prefetched.
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
@@ -92,9 +92,9 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Makes deliveries of server `shard` that were set aside available to callers again. Begins with
- * the one set aside last, and stops at one with an `until_ns` that is still to come. Returns that
- * `until_ns`, or UINT64_MAX if none is left.
+ * Lets callers take the set-aside deliveries of server `shard` again, beginning with the last one.
+ * Stops at a delivery that must stay aside beyond now_ns, and returns until when it must stay.
+ * Returns UINT64_MAX if no delivery is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
@@ -105,8 +105,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
- * Frees a delivery that a caller has taken. Returns false if none has this entry and task id, or if
- * its taker is asking Redis about the lease.
+ * Frees the delivery of task `id` that Redis sent as stream entry `entry`. Returns false if no
+ * caller holds that delivery, or if a thread is just asking Redis about the delivery's lease.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

@@ -347,7 +347,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Connected, or refused by a master that other nodes would name too. */
+		/* Stop if the master refuses this client: the other nodes would name it too. */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;

@@ -54,9 +54,9 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions if they are missing. Each gets two names: timerhub4_put for this
- * library, and timerhub_put for other languages. Functions of version 3 with such a plain name are
- * replaced only if `replaces`, because clients of version 3 call them.
+ * Loads the Redis functions if they are missing, each under two names: timerhub4_put for this
+ * library, and timerhub_put for other languages. Version 3 used names like timerhub_put too. If
+ * `replaces` is false, the functions of version 3 stay, because its clients may still call them.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

@@ -70,8 +70,9 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * While this poll was in flight, a message may have asked for another at bell_ns. Keep the
-	 * earlier time, because Redis may have run this poll before it got that message's task.
+	 * While this poll was in flight, a message may have come that asks for a poll at bell_ns,
+	 * for example for a new task. Redis may have run this poll before that task was put, so use
+	 * the earlier time.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

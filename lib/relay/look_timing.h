@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The local time at which wake-up messages want the next poll; the earliest, if several
-	 * have come since the last poll was sent. LOOK_TIMING_NEVER if no message has come.
+	 * The earliest local time for which a wake-up message has asked for a poll since the last
+	 * poll was sent, or LOOK_TIMING_NEVER.
 	 */
 	uint64_t bell_ns;
 	/*
@@ -59,10 +59,7 @@ struct look_timing_answer {
  */
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
-	/*
-	 * True if the message went to all relays, because no relay of a low rank has received it or
-	 * a poll is long overdue. `rank` is not set then.
-	 */
+	/* True if Redis sent the message to all relays. Then `rank` is not set. */
 	bool is_common;
 	uint64_t rank; /* rank of the relay that the message wakes */
 };

@@ -50,9 +50,9 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Moves queued requests to `taken`, to be sent now. put_sent_ns is when a put was sent that has no
- * reply yet, or 0. If it is not 0, puts stay queued for a short time, to share one command. Returns
- * when to call again.
+ * Moves queued requests to `taken`. While a put is in flight, keeps queued puts back for a short
+ * time, so that they share one command. put_sent_ns is when the last put was sent, or 0 if none is
+ * in flight. Returns when to call again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

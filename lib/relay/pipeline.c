@@ -101,8 +101,9 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may still arrive, with their lower epoch.
-	 * Make this server refuse them until fence_us; by then their own deadlines have passed.
+	 * Changes that were sent on a lost connection may still arrive; their epoch is below
+	 * client->epoch. Make the server refuse them until fence_us. Later it refuses them anyway,
+	 * because their deadlines have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -335,7 +336,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Sends a WAIT, if none is in flight, which asks how many replicas have all changes sent so far. */
+/* Sends one WAIT at a time, to ask Redis how many replicas have all changes sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -520,8 +521,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * The list `sent` never begins with a put that shares the command of an earlier put
-	 * (`joins`), because the loop below takes all puts of a command off the list at once.
+	 * If several puts share a command, all but the first have `joins` set. The loop below takes
+	 * them off `sent` together, so the head of `sent` never has `joins` set.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

@@ -73,9 +73,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. For a wrong list of servers that is
- * -EEXIST before the first connect, and -EROFS later, because a put's -EEXIST means that its task
- * exists.
+ * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
+ * until the first connect. Later it is -EROFS, because the caller of a put would take -EEXIST for
+ * "this task exists".
  */
 int pipeline_why(const struct pipeline *pipeline);
 

@@ -449,9 +449,9 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request because its deadline has passed. That may be wrong,
-		 * because a deadline that was converted to Redis's clock may be early. Convert it
-		 * again with the time in this reply, and send again if it is still to come.
+		 * Redis says that the deadline has passed. But converting the deadline to Redis's
+		 * clock may have made it too early. Convert it again, with the time in this reply.
+		 * If the deadline is still to come, send the request again.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

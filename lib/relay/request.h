@@ -132,21 +132,21 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * When all changes that were sent on lost connections have expired, on Redis's clock; 0 if
-	 * none. Until then servers must refuse changes with an epoch below `epoch`: one may still
-	 * arrive.
+	 * A time on Redis's clock at which the deadlines of all changes sent on lost connections
+	 * have passed; 0 if there are none. Before that time such changes may still arrive, so
+	 * servers must refuse changes with an epoch below `epoch`.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How long before its caller's timeout a change expires, or 0. Redis remembers the id of a
-	 * put only for past_us, a time in the queue's settings. If the put were repeated later than
-	 * that, it could add its task twice.
+	 * How much longer the timeout of calls is than past_us, or 0. Redis remembers a put's id
+	 * only for past_us (a setting of the queue), so a put repeated later could add its task
+	 * twice. Each change therefore expires cut_ns before its caller's timeout.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The last time of Redis's clock that a reply told, and the local times at which its
-	 * request was sent and the reply was read. They serve to convert times between both clocks.
+	 * Needed to convert times between the local clock and Redis's clock: Redis's clock said
+	 * anchor_us at some moment between the local times anchor_sent_ns and anchor_read_ns.
 	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;

@@ -107,8 +107,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll now. It may if its subscription to wake-up messages is
- * confirmed, so that it misses none later, or if the connection for them cannot be opened.
+ * Returns whether the relay may poll now. It must wait while its subscription to wake-up messages
+ * is under way, because it could miss a message that comes after the poll.
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {

@@ -117,8 +117,8 @@ struct attempt {
 };
 
 /*
- * Called between two Sentinels or cluster nodes that are asked. Finishes calls whose timeout has
- * ended, and lets an open give up after its timeout. Returns false if the thread must end.
+ * Called before the thread asks a further Sentinel or cluster node for the master. Finishes calls
+ * that have timed out, also timerhub_relay_open(). Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {

@@ -75,9 +75,9 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 }
 
 /*
- * Renews a delivery's lease if it may have ended, by touch_briefly() if `briefly`. Returns 0 or an
- * error. After -ESTALE, which means that the task is gone or another taker has it, the delivery is
- * freed. The relay's lock is released meanwhile.
+ * Asks Redis to renew the lease of a delivery, if the lease may have ended. `briefly` keeps the
+ * wait short. Returns 0, -ESTALE if this process has lost the task (the delivery is freed then), or
+ * another error. Releases the relay's lock while it waits.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {

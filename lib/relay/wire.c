@@ -57,9 +57,9 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * First let harmless datagram sockets take those of the numbers 0 to 2 that are free. If
-	 * the real socket were number 2, a program's write to its closed stderr would hit it before
-	 * it is connected, and SIGPIPE would kill the program.
+	 * If the program has closed its stderr, the new socket could get descriptor 2. A message
+	 * that the program prints before the connect would then raise SIGPIPE. So datagram sockets,
+	 * which are harmless, first fill the gaps among descriptors 0 to 2.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
