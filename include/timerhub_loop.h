@@ -325,11 +325,11 @@ struct timerhub_loop_front {
 	 * How many elements of `fresh` are used. If all 64 are, the next timerhub_timeout_set()
 	 * calls the library, which reads the clock and empties the array.
 	 *
-	 * If the program gives the time, the array is not used, and this number is constant:
-	 * - 64 if the loop's hub is manual. Each set then calls the library, which asks the hub for
-	 *   the time.
-	 * - 65 if the loop itself is manual. A set then adds its delay to base_ns, which is the
-	 *   exact time.
+	 * If the loop or its hub is manual, `fresh` is never used, and this number never changes:
+	 * - The hub is manual: 64, as if the array were full. Each timerhub_timeout_set() calls the
+	 *   library, which asks the hub for the time.
+	 * - The loop itself is manual: 65. Each timerhub_timeout_set() adds the delay to base_ns,
+	 *   which is then the exact time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
@@ -368,8 +368,8 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and `timeout` was added to this loop. Returns
- * 0 otherwise, and if `timeout` is NULL. The inline function then calls the library, which checks
- * whether the call is an error.
+ * 0 otherwise, and if `timeout` is NULL. If timerhub_timeout_set_inline(), for example, gets 0, it
+ * calls the library's timerhub_timeout_set(), which finds out whether to return an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)
