@@ -143,9 +143,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Change `cleared` only after the read: a thread that finds `cleared` equal to `writes`
-	 * does not read the eventfd. The mask leaves out the writes that are still in progress,
-	 * because they may make the eventfd readable after this read.
+	 * Store `cleared` only after the read, because a thread that finds `cleared` equal to
+	 * `writes` does not read the eventfd. The low bits of `rings` count unfinished writes.
+	 * Clear these bits, because such a write may make the eventfd readable after this read.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -42,7 +42,8 @@ void bell_clear(int fd);
 
 /*
  * bell_ring_by() writes words->one to the eventfd, and bell_clear_by() reads the eventfd into
- * words->count. The kernel zeroes *words in a forked child, so both calls transfer 0 bytes there.
+ * words->count. The lengths that they give to the kernel are also in *words. In a forked child
+ * these lengths are 0, so the child transfers nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

@@ -73,8 +73,8 @@ static int memory_resize_shown(int fd, size_t bytes)
 }
 
 /*
- * Fixes the size of a memfd, and since Linux 5.1 keeps others from writing to it. What is mapped
- * already stays writable.
+ * Fixes the size of a memfd. Since Linux 5.1, also forbids write(2) and new writable mappings. The
+ * mapping that the caller has made before stays writable.
  */
 static int memory_seal(int fd)
 {
