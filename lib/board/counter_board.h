@@ -208,8 +208,8 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing. Unused if the loop has an observable hub, because the
-	 * thread then writes to board_queue.loop on the hub's board.
+	 * What the loop's thread is doing. Unused if the loop has a hub with TIMERHUB_OBSERVABLE:
+	 * then the thread writes this to the hub's shared memory (`loop` in struct board_queue).
 	 */
 	struct board_cell cell;
 };

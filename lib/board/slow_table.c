@@ -23,9 +23,9 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * While this thread is counted in `gate`, the entry cannot be given to another function. If
-	 * another thread has begun to give the entry away before, SLOW_GIVING is set. If that
-	 * thread has finished, `fn` is another function.
+	 * Count this thread in `gate`. From now on, nobody begins to give the entry to another
+	 * function. But another thread may have begun that before: then SLOW_GIVING is set, or the
+	 * other thread has finished and `fn` has changed.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -62,8 +62,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * Give the entry to `fn` if it has no function yet. The CAS is relaxed, because the
-		 * counters of an unused entry are 0 from the start.
+		 * If the entry has no function yet, give it to `fn`. Relaxed is enough, because no
+		 * thread has stored anything in an unused entry: all its counters are 0.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);

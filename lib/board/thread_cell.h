@@ -108,9 +108,9 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * The values of the thread's next call into the library are stored after this `state`.
-	 * [cell] pairs with cell_read(): a reader that loads one of those values finds that `state`
-	 * has changed, and reads again.
+	 * In its next call into the library, the thread stores all values by releases. [cell] pairs
+	 * with cell_read(): a reader that loads one of those values also finds that `state` has
+	 * changed, and reads again.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -121,8 +121,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * The cell's next values are stored after this `state`. [cell] pairs with cell_read(): a
-	 * reader that loads one of those values finds that `state` has changed, and reads again.
+	 * The cell's later values are stored by releases. [cell] pairs with cell_read(): a
+	 * reader that loads one of them also finds that `state` has changed, and reads again.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -182,17 +182,18 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * If a load here or below returns a value that the thread has stored, the later
-		 * loads see everything that the thread had stored before. [cell] pairs with the
-		 * releases from cell_enter() to cell_end().
+		 * All loads of the cell are acquires: if one returns a value that the cell's thread
+		 * has stored, the later loads also see everything that the thread stored before.
+		 * [cell] pairs with the releases from cell_enter() to cell_end().
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
 		/*
-		 * The thread may have begun another callback between these two loads. Then `fn` has
-		 * changed, which the check below finds, or it is the same function once more.
+		 * Between the load of `fn` and this load, the thread may have begun another
+		 * callback. If that has another function, the check below finds that `fn` has
+		 * changed. If it has the same function, the loaded `fn` is still right.
 		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
@@ -202,9 +203,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with cell_end() and cell_leave(): the thread changes `fn` or `state`
-		 * before it stores anything newer. So if a load above returned something newer,
-		 * this check fails. `count` has changed if the same function runs once more.
+		 * The thread changes `fn` or `state` before it stores a value of its next callback
+		 * or call. [cell] pairs with cell_end() and cell_leave(): if a load above returned
+		 * that value, then `fn`, `count` or `state` is not the same as before.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
