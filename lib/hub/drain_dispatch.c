@@ -80,7 +80,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed, because these numbers are only shown in statistics. */
+	/* The counters are only shown in statistics, so relaxed is enough for all four. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -441,9 +441,9 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * Store the cell in queue->cell, where the next dispatch looks before it searches. Another
-	 * thread's cell there (its `clock` is not 0) stays, unless this thread has just taken its
-	 * own cell.
+	 * Store the cell in queue->cell, where the next dispatch looks before it searches. Do so
+	 * only if this thread has just taken the cell, or if queue->cell still points to a cell of
+	 * no thread (`clock` is 0).
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);

@@ -117,9 +117,9 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * A caller wakes the owner only for a timer that is due before the time set here. 0: the
-	 * owner's thread needs no wake-up, because it reads its inbox when it starts. UINT64_MAX:
-	 * the first timer of a manual hub wakes the program.
+	 * A caller wakes the owner if its timer is due before this time. 0: nobody wakes the
+	 * owner's thread, which reads its inbox when it starts. UINT64_MAX: a manual hub has no
+	 * such thread, so the first timer wakes the program.
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -187,8 +187,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR. A signal can interrupt fallocate(), and on Linux 6.1 the teardown
-	 * of an io_uring instance that this thread has created can interrupt it too.
+	 * This value starts the loop, which repeats hub_open_new() after EINTR. A signal can
+	 * interrupt fallocate(), and so can, on Linux 6.1, the teardown of this thread's io_uring.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)

@@ -61,9 +61,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * queue_announce() continues the counters of the closed queue that had this index:
-		 * [index] pairs with timerhub_queue_close(). The owner sees a complete queue:
-		 * [queue] pairs with owner_put_expiry().
+		 * By the acquire, this thread sees the last counts of the closed queue that had
+		 * this index: [index] pairs with timerhub_queue_close(). By the release, the owner
+		 * sees a complete queue: [queue] pairs with owner_put_expiry().
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -254,7 +254,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] pairs with hub_add_queue(): the index's next queue reads these counters. */
+	/* [index] pairs with hub_add_queue(): a new queue with this index sees the last counts. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
