@@ -21,8 +21,8 @@
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	/*
-	 * A loop whose time the program gives (is_exact) never comes here: its array `fresh` looks
-	 * full from the start, so no timeout enters it.
+	 * If the loop or its hub is manual (is_exact), this function is not called, because no
+	 * timeout is ever put into `fresh`: fresh_count says from the start that `fresh` is full.
 	 */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)

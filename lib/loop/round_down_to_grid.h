@@ -40,16 +40,18 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns the new n when a timeout is scheduled again, at a multiple of 2^n ns. `before` is the old
- * n. `was_exact` is true if the last entry was at a deadline that is no multiple of 2^before ns.
+ * Returns n for a timeout that is scheduled again: its deadline is rounded down to a multiple of
+ * 2^n ns. `before` is the n of its last schedule entry. `was_exact` is true if that entry was at an
+ * unrounded deadline, which is no multiple of 2^before ns.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Round as before, to a multiple of 2^before ns. Round otherwise only if the timeout was
-	 * probably set to a longer, or to a much shorter delay than before (README.md, "The grid").
+	 * Keep the old n, because the delay is usually the same as before. A larger n shows that
+	 * the delay is longer now. A much smaller n after an exact entry shows that the delay is
+	 * probably shorter now (README.md, "The grid").
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }

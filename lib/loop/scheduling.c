@@ -92,8 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * An entry at a rounded time stays in the schedule even if its timeout is moved. So
-	 * loop_rest() need not check it before each wait, as it checks the entry of `first`.
+	 * loop_rest() checks the entry of `first` before each wait, and corrects it if its timeout
+	 * was moved. An entry at a rounded time stays as it is even then, so it needs no check.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

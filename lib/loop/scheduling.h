@@ -22,8 +22,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Gives a timeout a new schedule entry; its last entry was at `at_ns`. The timeout is due in
- * `rest_ns`. grid_next() decides how far its deadline is rounded down.
+ * Schedules a timeout again; its last schedule entry was at `at_ns`. The timeout is due in
+ * `rest_ns`. The new entry is at the deadline, or earlier, at a multiple of a power of two.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);

@@ -81,8 +81,8 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Gives a timeout a free place in the table, or returns false if there is none. The last timeout of
- * the place may have left a schedule entry, which the new timeout takes over.
+ * Gives a timeout a free place in the table, or returns false if there is none. If an earlier
+ * timeout of this place has left an entry in the schedule, the new timeout takes it over.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

@@ -103,8 +103,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay if the loop or its hub is manual. The time is cheap to read then, so
- * the deadline is exact at once, while other loops correct it later.
+ * Sets a timeout by a delay if the loop or its hub is manual. Reading the time is cheap then, so
+ * each call reads it. So the deadline is exact, and need not be corrected later.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)

@@ -146,8 +146,8 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	/*
-	 * If this turn has already called callbacks of the hub's timers, the dispatch has read the
-	 * clock after the last of them, and stored that time in since_ns.
+	 * The time of the next callback counts from read_ns. If this turn has called callbacks of
+	 * the hub's timers, the dispatch has stored in since_ns when the last of them returned.
 	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
