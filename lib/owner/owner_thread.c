@@ -49,7 +49,7 @@
  */
 #define OWNER_FETCH_NS 1000
 
-/* The owner reads the whole schedule for timerhub-top only before a longer sleep than this. */
+/* Before a sleep at least this long, the owner counts timers more often: see owner_show_ahead(). */
 #define OWNER_SHOW_NS 2000000
 
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
@@ -180,8 +180,9 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon. Counting is slow, so before long sleeps
- * it is done at most once a second, else every ten seconds. Returns whether it was done.
+ * Publishes for timerhub-top how many timers are due soon. Counting is slow. So the owner counts at
+ * most once a second if the sleep until `until_ns` is long (OWNER_SHOW_NS), and at most once in ten
+ * seconds if it is short. Returns true if the owner has counted.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -259,9 +260,9 @@ static void owner_share_cpus(pid_t tid)
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
 	/*
-	 * Allow all CPUs first. The kernel cuts the mask down to the cpuset of this thread, and
-	 * adds CPUs to the mask when the cpuset gets more. If thread `tid` has another mask, copy
-	 * that mask, although it does not grow with the cpuset.
+	 * First ask for all CPUs. The kernel then allows those of this thread's cpuset, and later
+	 * also the CPUs that are added to the cpuset. If thread `tid` has a different mask, copy
+	 * it, although the kernel never adds CPUs to such a mask.
 	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
@@ -447,9 +448,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Read the number by adding 0, because an addition can have release order and a load
-	 * cannot. Pairs with owner_begin_pass() ([pass]): every later pass of the owner sees that
-	 * the caller's queue is gone.
+	 * Read `passes_begun` by adding 0 instead of loading it, because a load cannot have release
+	 * order. [pass] pairs with owner_begin_pass(): in every later pass (round of work), the
+	 * owner sees that the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -73,7 +73,7 @@ bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
 	 * The owner clears a slot's bits from the top level down, so read them from the bottom up.
-	 * If all three are set, the owner takes the slot after this call has begun.
+	 * If all three are found set, the owner is still going to take the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -105,9 +105,9 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Each bit of the level above names a word of this level. Load the word that the
-		 * next bit names. If the level above has no bit left, go up a level. The words of
-		 * the top level are loaded one after the other.
+		 * Find the next word of this level. On the top level, take all words one by one. On
+		 * a lower level, each bit of the level above stands for a word of this level. If no
+		 * bit is left above, go up one level first, to load more bits.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,9 +145,9 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Only the top level must be read. The owner has stored its new wake-up time already. A
-	 * producer sets the top bit last, then loads that time. If this loop misses the bit, the
-	 * producer loads the new time, and wakes the owner if needed.
+	 * Reading the top level is enough. The owner stored its new wake-up time before this call,
+	 * and a producer loads that time after it has set the top bit. If this loop misses the bit,
+	 * the producer sees the new time, and wakes the owner if needed.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)
