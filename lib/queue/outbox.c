@@ -124,10 +124,9 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * Relaxed is enough: consumers see the 0 at the latest when they load the `tail`
-		 * that outbox_publish() stores next. If a consumer has already taken the handle,
-		 * the 0 does no harm: the owner stores another handle in the cell before consumers
-		 * take from the cell again.
+		 * Relaxed is enough: consumers see the timer's next handle only after
+		 * outbox_publish(), and then they also see this 0. If a consumer has already taken
+		 * the old handle, the cell is unused, and the 0 does no harm.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -152,10 +151,10 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * The CAS empties the outbox for consumers. Its acquire pairs with outbox_take_before()
-	 * ([outbox-room]): consumers have copied the cells before the old `head`. Its release pairs
-	 * with outbox_exhausted() ([outbox-compacting]): a thread that loads the new `head` also
-	 * sees TAIL_COMPACTING.
+	 * Move `head` to the end, so that consumers find the outbox empty. The acquire pairs with
+	 * outbox_take_before() ([outbox-room]): consumers have copied the handles that they have
+	 * taken. The release pairs with outbox_exhausted() ([outbox-compacting]): a thread that
+	 * loads this `head` sees the `tail` stored above.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}

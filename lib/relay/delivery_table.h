@@ -92,9 +92,9 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Lets callers take the set-aside deliveries of server `shard` again, beginning with the last one.
- * Stops at a delivery that must stay aside beyond now_ns, and returns until when it must stay.
- * Returns UINT64_MAX if no delivery is left.
+ * Lets callers take the set-aside deliveries of server `shard` again. Begins with the delivery that
+ * was set aside last, and stops at a delivery that must stay aside beyond now_ns. Returns until
+ * when that delivery must stay aside, or UINT64_MAX if no delivery is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

@@ -347,7 +347,10 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Stop if the master refuses this client: the other nodes would name it too. */
+		/*
+		 * Return if the connection is ready. Return also if the master refuses this client,
+		 * because the other nodes would name the same master.
+		 */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;

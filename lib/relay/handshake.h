@@ -42,8 +42,9 @@ void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
 
 /*
- * Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if it tells none.
- * If Sentinels disagree, the highest epoch is right.
+ * Reads a Sentinel's reply to the second command of handshake_ask_master(). Returns the epoch of
+ * the Sentinel's configuration, or 0 if the reply has no epoch. If Sentinels disagree about the
+ * master, the one with the highest epoch is right.
  */
 uint64_t handshake_read_epoch(const struct reply *reply);
 

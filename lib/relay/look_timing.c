@@ -85,8 +85,9 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * If all relays get the message, they poll one after the other, 1 ms apart. Usually only
-	 * two get it: rank 0 polls at due_us, and rank 1 grace_us later, in case rank 0 has died.
+	 * `rank` says how many relays poll before this relay. If all relays got the message, they
+	 * poll 1 ms apart. Usually only the first two got the message: the first polls at due_us,
+	 * and the second grace_us later, in case the first has died.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -139,8 +139,8 @@ struct client {
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much longer the timeout of calls is than past_us, or 0. Redis remembers a put's id
-	 * only for past_us (a setting of the queue), so a put repeated later could add its task
+	 * The timeout of calls minus past_us, or 0 if past_us is longer. Redis remembers a put's id
+	 * only for past_us (a setting of the queue), so a later repetition could add the task
 	 * twice. Each change therefore expires cut_ns before its caller's timeout.
 	 */
 	uint64_t cut_ns;

@@ -37,8 +37,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Limits how long timerhub_relay_take() waits for this server: after a stop or close of the relay
- * for 1 s at most, and not at all if the server is away and there are others.
+ * Limits how long timerhub_relay_take() waits for this server. After the relay was stopped or
+ * closed, the wait ends within 1 s. If the server is not connected, and the relay has others, the
+ * wait ends at once.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -117,8 +118,9 @@ struct attempt {
 };
 
 /*
- * Called before the thread asks a further Sentinel or cluster node for the master. Finishes calls
- * that have timed out, also timerhub_relay_open(). Returns false if the thread must end.
+ * Called before the thread asks another Sentinel or cluster node for the master. Ends
+ * timerhub_relay_open() and queued requests if their timeouts have passed. Returns false if the
+ * thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {

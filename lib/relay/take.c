@@ -136,8 +136,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 }
 
 /*
- * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
- * come any more, or an error of hand_out().
+ * Hands out a task that was read in advance. Returns 1 if there was a task, 0 if there was none,
+ * -ESHUTDOWN if no task can come any more, or an error of hand_out().
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                        bool briefly)

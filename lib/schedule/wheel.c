@@ -453,9 +453,9 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * If `bound_slot` is still SLOT_NONE, wheel_rescan() has not searched for the earliest
-	 * entry, because the bucket has too many. Earlier calls of wheel_doubt() have already
-	 * returned the entries.
+	 * If `bound_slot` is still SLOT_NONE, the bucket has too many entries for wheel_rescan() to
+	 * search. There is nothing to return then, because earlier calls of wheel_doubt() have
+	 * already returned all entries of the bucket.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -482,9 +482,9 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The wheel's earliest entry is in the first non-empty bucket of this level. `base_ns` is
-	 * not later than that entry, so `base_ns` lies in this bucket or before the bucket's
-	 * beginning.
+	 * Find the bucket of the wheel's earliest entry, which is the first non-empty bucket of
+	 * this level. If `base_ns` lies in that bucket, the entries are taken out below. Otherwise
+	 * `base_ns` is earlier than the whole bucket, and no entry is taken out.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -85,8 +85,8 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the time at which the last bucket ends that wheel_doubt() has swept. To
-	 * sweep a bucket means to return all of its entries, so no bucket is swept twice.
+	 * For each level, the end of the last bucket that wheel_doubt() has swept: all entries of
+	 * that bucket were returned. A bucket that ends at this time or earlier is not swept again.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
@@ -161,9 +161,9 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. The result can be
- * too early, but not too late, if an earlier timer was removed or moved, and its bucket has too
- * many timers to search for the new earliest.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. The result is never
+ * too late. It can be too early after the earliest timer was removed or moved, if too many timers
+ * are left in its bucket for a search.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 

@@ -80,9 +80,9 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * The -shm must not be opened on 0, 1 or 2, so first fill these with /dev/null. To
-		 * move the descriptor afterwards won't do, because the kernel drops SQLite's locks
-		 * on a file when any descriptor of the file is closed.
+		 * First fill the descriptors 0, 1 and 2 with /dev/null, so that the -shm gets a
+		 * higher number. A later dup() and close() won't do: to close any descriptor of the
+		 * -shm drops all locks that SQLite holds on that file.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));

@@ -105,8 +105,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * If `result` is 0, the machine was rebooted, so end all leases. Without /proc a reboot
-	 * cannot be detected. Then assume one, because the wall clock was set.
+	 * End all leases after a reboot: if `result` is 0, the boot ID has changed. If there is no
+	 * boot ID, because /proc is missing, the set wall clock counts as a reboot.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -247,8 +247,8 @@ static int serve(struct timerhub_store *store, struct work *take)
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
 	/*
-	 * Return the error, unless memory ran out after some tasks were taken: then the caller gets
-	 * these tasks. But if SQLite has rolled the transaction back, none of them is taken.
+	 * Return the error, with one exception: if memory ran out after some tasks were taken, and
+	 * the transaction is still open, the caller gets these tasks.
 	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
@@ -419,8 +419,8 @@ static int64_t watch_held_us(struct timerhub_store *store)
 }
 
 /*
- * Makes epoll_fd unreadable, and takes what is due. If nothing is, sets the timer for the next due
- * time or end of a lease.
+ * Makes epoll_fd unreadable, and takes the tasks that are due. If no task is due, sets the timer
+ * for the next due time or the next end of a lease.
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -515,7 +515,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* if the write lock did not become free in time, do not wait for it again in watch() */
+	/* give up if the deadline has passed, and take_once() could not get the write lock */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 

@@ -194,8 +194,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
 		/*
-		 * If nobody writes, but the lock by which writers queue was held for long, its
-		 * holder hangs. Then write without that lock for a minute.
+		 * If nobody else writes, yet the lock by which writers queue did not become free in
+		 * time, the process that holds it hangs. Then ignore that lock for a minute.
 		 */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
@@ -517,8 +517,8 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * The disk is full. The readers that kept the WAL long may be gone, so try to begin
-		 * it anew. Then make the changes again, without puts and takes, which need room.
+		 * The disk is full. Overwrite the WAL from its beginning, if no reader needs it any
+		 * more. Then make the changes again, without puts and takes, which need room.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);

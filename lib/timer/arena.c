@@ -198,9 +198,9 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads come here in any order, so never replace a newer word by an older one. The newer
-	 * word is larger: more takes in the high bits, or equal takes and a greater depth. The
-	 * difference is signed, because the count of takes wraps.
+	 * Threads come here in any order, but only a larger word replaces the old one. Larger means
+	 * newer: the high bits count takes, and between two takes the depth in the low bits only
+	 * grows. The difference is signed, because the count of takes wraps.
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -536,15 +536,16 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		uint64_t left = shard_left(shard);
 
 		/*
-		 * Third choice, if no shard is wholly unused: one that has unused slots left.
-		 * shard_other() differs for each CPU, so that CPUs choose different shards.
+		 * `any` is the third choice, if no shard is wholly unused: a shard that has unused
+		 * slots left. shard_other() gives each CPU another order of the shards, so that
+		 * CPUs rarely choose the same shard.
 		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
 		/*
-		 * First choice: the shard right after `last` (i is 1), if it is wholly unused.
-		 * `row` counts the wholly unused shards in a row, up to this one.
+		 * First choice: the shard right after `last`, with which this loop begins (`i` is
+		 * 1). If that shard is wholly unused, `row` is 1, otherwise 0.
 		 */
 		if (row == 1 && i == 1)
 			return index;
@@ -621,8 +622,9 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Read every top again. If none has changed, all depths were right between the two
-		 * loops. shard_read_top() reads by a CAS, because a load could return an old top.
+		 * Read every top again. If none differs, no stack has changed meanwhile, so all
+		 * depths were right at one moment. shard_read_top() reads by a CAS, because a load
+		 * could return an old top.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)

@@ -71,8 +71,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. It goes to this CPU's shard, or to its own shard if
- * this CPU's has many free slots.
+ * Puts back a slot that nobody uses any more. The slot goes to the shard that this CPU prefers. If
+ * that shard has many free slots, the slot goes to the shard to which it belongs.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 

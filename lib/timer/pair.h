@@ -63,9 +63,9 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. If STATE_CLAIMED is not set and `deadline_ns` is not "never", the
-	 * schedule still has the last timer's entry, at `deadline_ns` or earlier. The next timer
-	 * can use that entry.
+	 * No timer uses the slot, but the schedule may still have an entry of the last timer. If
+	 * STATE_CLAIMED is clear, `deadline_ns` tells: it is "never" if there is no entry, else the
+	 * entry is for `deadline_ns` or earlier.
 	 */
 	TIMER_FREE = 0,
 	/*

@@ -63,8 +63,9 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. If pair_covers() is false, sets
- * STATE_CLAIMED, so that the owner reads the timer and schedules it.
+ * Returns the deadline and state of a new timer in a free slot. If the schedule has no early enough
+ * entry for the slot (pair_covers() is false), sets STATE_CLAIMED, so that the owner reads the
+ * timer and schedules it.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -259,9 +260,9 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * Return true only if the slot's schedule entry must change. If STATE_CLAIMED was not set,
-	 * the entry is early enough for the owner to read the timer in time. A timer that has
-	 * expired or is idle needs no new entry.
+	 * Return whether the slot's schedule entry must change. If the entry may be too late for
+	 * the timer, some thread has set STATE_CLAIMED, so without that flag the entry is good. A
+	 * timer that has expired or is idle needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -343,9 +344,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot gets a new timer at this moment, timer_instant_ns() adds the new
-		 * timer's slack to the old timer's deadline. The result is not too late, because a
-		 * new timer with an earlier deadline goes into the inbox.
+		 * If another thread arms a new timer in the slot now, the old deadline gets the new
+		 * slack. For a new deadline that is not earlier, the result is early enough. A
+		 * timer with an earlier deadline goes into the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

@@ -132,9 +132,9 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * If the owner finds the state unchanged, the slot had this state and this deadline
-		 * at the same moment: no other thread can change the state and then restore it,
-		 * because only the owner expires timers and clears STATE_CLAIMED.
+		 * If the owner loads the same state as before, the state and the deadline were
+		 * there at the same moment. Other threads cannot change the state and then restore
+		 * it, because only the owner expires timers and clears STATE_CLAIMED.
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
