@@ -152,9 +152,9 @@ TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time at which the loop last read its clock. While handlers of sockets run, that is a
- * time from before the wait for events, unless you call timerhub_loop_update() right after the
- * wait.
+ * Returns the time at which the loop last read its clock. If handlers of sockets use this time,
+ * call timerhub_loop_update() right after the wait for events. Otherwise the handlers get a time
+ * from before the wait.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
@@ -322,20 +322,20 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. If all 64 are, the next timerhub_timeout_set()
-	 * calls the library, which reads the clock and empties the array.
+	 * How many elements of `fresh` are used. If all 64 are used, timerhub_timeout_set() calls
+	 * the library, which reads the clock and empties the array.
 	 *
-	 * If the loop or its hub is manual, `fresh` is never used, and this number never changes:
-	 * - The hub is manual: 64, as if the array were full. Each timerhub_timeout_set() calls the
-	 *   library, which asks the hub for the time.
-	 * - The loop itself is manual: 65. Each timerhub_timeout_set() adds the delay to base_ns,
-	 *   which is then the exact time.
+	 * If the loop or its hub is manual, `fresh` is never used, and this number is constant:
+	 * - The hub is manual: 64. So timerhub_timeout_set() calls the library, which asks the hub
+	 *   for the time.
+	 * - The loop itself is manual: 65. So timerhub_timeout_set() adds the delay to base_ns,
+	 *   which is the exact time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
-	 * a little too early, because the delay was added to base_ns.
+	 * Timeouts that were set by a delay since the loop last read its clock. Their delays count
+	 * from that reading (base_ns), so their deadlines are a little too early.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
@@ -368,8 +368,8 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and `timeout` was added to this loop. Returns
- * 0 otherwise, and if `timeout` is NULL. If timerhub_timeout_set_inline(), for example, gets 0, it
- * calls the library's timerhub_timeout_set(), which finds out whether to return an error.
+ * 0 otherwise, and also if `timeout` is NULL. If the result is 0, each inline call just calls the
+ * library's function of the same name.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)
