@@ -41,9 +41,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * bell_ring_by() writes words->one to the eventfd, and bell_clear_by() reads the eventfd into
- * words->count. The lengths that they give to the kernel are also in *words. In a forked child
- * these lengths are 0, so the child transfers nothing.
+ * Ring and clear a bell like bell_ring() and bell_clear(), but with the buffers in *words. In a
+ * forked child these buffers have length 0, so both calls do nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

@@ -103,8 +103,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory)
 {
 	/*
-	 * If this fails, the child and its parent both count in the shared memory. The counts are
-	 * wrong then, which is no reason to stop.
+	 * An error is ignored, because only the statistics are wrong then: parent and child both
+	 * count in the shared memory.
 	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
