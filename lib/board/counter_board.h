@@ -125,9 +125,8 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue. If a queue is closed and a new one gets its index, the counters go on.
- * Of the `put` handles, `delivered` plus `passed_over` were taken out of the queue, and the others
- * still wait in it.
+ * The counters of a queue. If the queue is closed and a new queue gets its index, the new queue
+ * continues these counters.
  */
 struct board_queue {
 	/*
@@ -208,8 +207,8 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing. Unused if the loop has a hub with TIMERHUB_OBSERVABLE:
-	 * then the thread writes this to the hub's shared memory (`loop` in struct board_queue).
+	 * What the loop's thread is doing, if the loop has no hub with TIMERHUB_OBSERVABLE. If it
+	 * has one, the field `loop` of struct board_queue says that instead.
 	 */
 	struct board_cell cell;
 };
@@ -232,8 +231,8 @@ struct board {
 };
 
 /*
- * Returns 0 unless the cell's thread is dispatching the queue at the address `queue`. Otherwise
- * returns when the thread began what it is doing, for example its present callback.
+ * Returns when the cell's thread began what it is doing now, for example a callback. Returns 0 if
+ * the thread is not dispatching the queue at the address `queue`.
  */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
@@ -245,9 +244,8 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns the time since which events have waited in the queue and no thread has taken any. It is
- * the latest of three: when the empty queue got an event, when a thread last took events, and when
- * a dispatching thread began its present callback.
+ * Returns the time since which events have waited in the queue and no thread has taken any. A
+ * dispatching thread takes an event when it begins a callback.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

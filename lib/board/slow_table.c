@@ -3,6 +3,10 @@
  * Counts slow callbacks in a table that has an entry for each function (slow_table.h). This file
  * has how a thread adds to an entry, how a full table gives an entry to another function, and how
  * the table is read.
+ *
+ * When slow_entry_enter() counts its thread in `gate`, another thread may already be giving the
+ * entry to another function. Then SLOW_GIVING is set, or the other thread has finished and `fn` has
+ * changed.
  */
 #include "board/slow_table.h"
 
@@ -23,9 +27,8 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * Count this thread in `gate`. From now on, nobody begins to give the entry to another
-	 * function. But another thread may have begun that before: then SLOW_GIVING is set, or the
-	 * other thread has finished and `fn` has changed.
+	 * Count this thread in `gate`, so that no other thread begins to give the entry to another
+	 * function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -62,8 +65,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * If the entry has no function yet, give it to `fn`. Relaxed is enough, because no
-		 * thread has stored anything in an unused entry: all its counters are 0.
+		 * If the entry is unused, it becomes the entry of `fn`. Relaxed is enough, because
+		 * nobody has stored anything in an unused entry.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -114,9 +117,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * `gate` changes before the new values are stored below. So a reader that has
-		 * loaded a new value finds a changed `gate` and reads again: [slow-entry] pairs
-		 * with the second load of `gate` in slow_entry_read().
+		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads a value stored
+		 * below also sees the new `gate`.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
@@ -127,8 +129,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
-		 * [slow-entry] pairs with the first load of `gate` in slow_entry_read(): a reader
-		 * that loads the new `gate` also sees what was stored in the entry before.
+		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads this `gate` also
+		 * sees the values stored above.
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;

@@ -17,6 +17,9 @@
  * the `fn` that it loaded first finds afterwards that `fn` is 0, or, if the next callback is the
  * same function, that `count` or `state` has changed.
  *
+ * cell_read() loads `count` after `fn`. If another callback of the same function begins between
+ * these two loads, the loaded `fn` is right for that callback too.
+ *
  * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave → cell_read: what the cell says, or
  *         that it has changed.
  */
@@ -94,8 +97,8 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 	/* Reset `count`, the number of the present callback, because this call has run none yet. */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads the new `state` also sees the `queue`,
-	 * `since_ns` and `count` that the thread has stored for its present call into the library.
+	 * Pairs with cell_read() ([cell]): a reader that loads this `state` also sees the present
+	 * call's `queue`, `since_ns` and `count`.
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
@@ -108,9 +111,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * In its next call into the library, the thread stores all values by releases. [cell] pairs
-	 * with cell_read(): a reader that loads one of those values also finds that `state` has
-	 * changed, and reads again.
+	 * Pairs with cell_read() ([cell]): a reader that loads a value of the thread's next call
+	 * also sees that `state` has changed.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -121,8 +123,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * The cell's later values are stored by releases. [cell] pairs with cell_read(): a
-	 * reader that loads one of them also finds that `state` has changed, and reads again.
+	 * Pairs with cell_read() ([cell]): a reader that loads a value stored after this also sees
+	 * that `state` has changed.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -149,9 +151,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * `fn` becomes 0 before any value of the next callback is stored. So a reader that has
-	 * loaded such a value also finds that this callback has ended: [cell] pairs with
-	 * cell_read().
+	 * Pairs with cell_read() ([cell]): a reader that loads a value of the next callback also
+	 * sees that this callback has ended.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -182,19 +183,13 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * All loads of the cell are acquires: if one returns a value that the cell's thread
-		 * has stored, the later loads also see everything that the thread stored before.
-		 * [cell] pairs with the releases from cell_enter() to cell_end().
+		 * Pairs with cell_enter() ([cell]): the loads below see all that the thread stored
+		 * before this `state`.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
-		/*
-		 * Between the load of `fn` and this load, the thread may have begun another
-		 * callback. If that has another function, the check below finds that `fn` has
-		 * changed. If it has the same function, the loaded `fn` is still right.
-		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
@@ -203,9 +198,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * The thread changes `fn` or `state` before it stores a value of its next callback
-		 * or call. [cell] pairs with cell_end() and cell_leave(): if a load above returned
-		 * that value, then `fn`, `count` or `state` is not the same as before.
+		 * Pairs with cell_end() and cell_leave() ([cell]): if a load above returned a value
+		 * of a later callback or call, one of these three has changed.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&
