@@ -7,6 +7,10 @@
  * The slot of a cancelled timer is free at once, and a new timer may get it while the old one's
  * entry is still in the schedule or in the inbox. To the owner that looks like a timer that has
  * moved.
+ *
+ * hub_look() checks by a CAS that the timer is still the same, because a plain load could run
+ * before the loads in timer_read(). If another queue has got the index of the timer's queue, the
+ * timer has ended, and the CAS fails.
  */
 #include <errno.h>
 
@@ -267,7 +271,7 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0, so that hub_rearm() is called and refuses. */
+	/* In a forked child the capacity is 0: call hub_rearm(), which returns -EOWNERDEAD. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -393,14 +397,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel first, then wait. A consumer first records in a struct callback which timer's
-	 * event it is about to take, and then changes the timer's state. hub_cancel() loads this
-	 * state with acquire order, so callbacks_wait() finds the record.
+	 * Cancel before the wait, so that callbacks_wait() finds each thread that has taken the
+	 * timer's event (running_callbacks.c).
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the timer's callback makes this call after another thread has cancelled the timer, do
-	 * not wait for callbacks: both threads could wait for each other for ever.
+	 * If the cancel has failed inside the timer's callback, do not wait for callbacks: a thread
+	 * that has cancelled the timer may be waiting for this one.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -448,13 +451,12 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 			return false;
 		/*
 		 * Relaxed is enough: the queue was opened before the timer was armed, and
-		 * timer_guess() has loaded the timer with acquire. If another queue has got this
-		 * index since, the timer has ended, and the CAS below fails.
+		 * timer_guess() has loaded the timer with acquire.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * The CAS changes nothing: it checks that the timer is still the same. A load in
-		 * its place could run before the loads in timer_read().
+		 * The CAS stores the old value again. It only checks that the timer has not changed
+		 * since timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -7,6 +7,12 @@
  * the timer still has an event to deliver. The slot of a one-shot that was delivered is freed at
  * once. A thread that dispatches writes into a cell of its own whose callback it runs, because
  * timerhub_cancel_sync() waits for the end of that callback.
+ *
+ * deliver() gives timer_deliver() one reading of the clock for all its decisions, because the clock
+ * may be set back between two readings.
+ *
+ * A dispatch calls no timer's callback twice. If a timer whose event it has taken expires again,
+ * the new event comes behind the position `end` in the outbox, where the dispatch stops.
  */
 #include <errno.h>
 
@@ -42,8 +48,8 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		/*
-		 * timer_deliver() needs the time only in these two cases. It gets one reading for
-		 * all its decisions, because the clock may be set back between two readings.
+		 * timer_deliver() needs the time only if the clock can be set back, or if the timer
+		 * is periodic.
 		 */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
@@ -217,10 +223,7 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return queue_result(queue, (int)queue_take(queue, events, max));
 }
 
-/*
- * The state of a timerhub_dispatch(). It calls no timer's callback twice: if a timer expires again
- * meanwhile, the new event comes behind the position `end`, where the call stops.
- */
+/* The state of one call of timerhub_dispatch(). */
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* where timerhub_cancel_sync() looks what this thread runs */
@@ -441,9 +444,8 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
 	/*
-	 * Store the cell in queue->cell, where the next dispatch looks before it searches. Do so
-	 * only if this thread has just taken the cell, or if queue->cell still points to a cell of
-	 * no thread (`clock` is 0).
+	 * Remember the cell in the queue, for the next dispatch, if the cell is new or the queue
+	 * has none yet.
 	 */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
@@ -460,8 +462,8 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough. If this is another thread's cell, the check below finds it out,
-	 * because cell->clock has the number of that thread.
+	 * Relaxed is enough, because the check of cell->clock below tells whether this is the
+	 * calling thread's cell.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

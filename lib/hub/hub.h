@@ -87,8 +87,8 @@ int queue_check(const struct timerhub_queue *queue, const void *events, unsigned
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a forked child. A call ends with this, because a signal
- * handler can fork inside the call, which then goes on in the child too.
+ * Returns `result`, or -EOWNERDEAD in a forked child. It is used at the end of a call, because a
+ * signal handler may have forked during the call.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes hubs, and answers what a program may ask about a hub. Tested by tests/service/.
+ *
+ * What interrupts hub_open_new() is a signal during fallocate() or, on Linux 6.1, the teardown of
+ * this thread's io_uring.
+ *
+ * timerhub_stats() computes the number of cancels, because counting them would cost each cancel a
+ * write to shared memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -117,9 +123,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * A caller wakes the owner if its timer is due before this time. 0: nobody wakes the
-	 * owner's thread, which reads its inbox when it starts. UINT64_MAX: a manual hub has no
-	 * such thread, so the first timer wakes the program.
+	 * Nobody need wake an owner thread, which reads its inbox when it starts (0). In a manual
+	 * hub, any timer wakes the program (UINT64_MAX).
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -187,8 +192,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * This value starts the loop, which repeats hub_open_new() after EINTR. A signal can
-	 * interrupt fallocate(), and so can, on Linux 6.1, the teardown of this thread's io_uring.
+	 * Begin with -EINTR to enter the loop, which tries again if a signal has interrupted
+	 * hub_open_new().
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -312,8 +317,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the live timers before the delivered ones: a timer that is delivered in between is
-	 * then counted as both. In the other order it would be neither, and seem cancelled.
+	 * Count the live timers before the delivered ones. Otherwise a timer that is delivered in
+	 * between would be in neither count, and seem cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -321,8 +326,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that timerhub_arm_many() took and put back after an error. It can
-	 * exceed arena.taken, because it is read later and may have grown in between.
+	 * `untaken` counts slots that timerhub_arm_many() took and put back. It is loaded after
+	 * arena.taken, so it can be the larger number.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -331,8 +336,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * Cancels are not counted, because that would cost each cancel a shared write. An armed
-	 * timer that is neither live, delivered nor dropped must have been cancelled.
+	 * No counter counts cancels. Armed timers that are not live, delivered or dropped (`ended`)
+	 * must have been cancelled.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

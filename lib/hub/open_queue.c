@@ -7,6 +7,12 @@
  * until the owner has finished its present round of work (its pass). With that, the owner has
  * dropped every pointer to the queue. Nothing refers to the queue any more, and it can be freed.
  *
+ * A program may wrongly arm a timer for a queue that it is closing, after queue_drop_timers() has
+ * passed the timer's slot. If the timer expires before the queue is marked as gone, its handle is
+ * left in the outbox. Then queue_drop_late_expiries() frees the slot, because nobody else would. If
+ * the timer expires when a new queue has got the index, the owner puts its event into the new
+ * queue, perhaps before queue_announce() has set the queue's counters.
+ *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
  */
@@ -30,9 +36,8 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add the difference, because a store could undo an increment by the owner. The owner may
-	 * already put an event into the new queue, if the program wrongly armed a timer while it
-	 * closed the previous queue with this index.
+	 * Add the difference, because a store could undo an increment that the owner makes at the
+	 * same time.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -61,9 +66,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * By the acquire, this thread sees the last counts of the closed queue that had
-		 * this index: [index] pairs with timerhub_queue_close(). By the release, the owner
-		 * sees a complete queue: [queue] pairs with owner_put_expiry().
+		 * Pairs with timerhub_queue_close() ([index]): this thread sees the last counts.
+		 * Pairs with owner_put_expiry() ([queue]): the owner sees the complete queue.
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -88,10 +92,7 @@ static atomic_u32 graves_dug;
  */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/*
-	 * Relaxed is enough: this only chooses where the closed queue's struct stays for a while,
-	 * and the acq_rel exchange below hands it over.
-	 */
+	/* Relaxed is enough, because this only chooses a place in `graves`. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
@@ -112,8 +113,8 @@ static void queue_free(struct timerhub_queue *queue)
 }
 
 /*
- * A cell (a record of what one thread is doing) that belongs to no thread. A new queue refers to
- * it, so that the first thread that dispatches searches for its own.
+ * The cell (a record of what a thread is doing) of no thread. A new queue points to it, so that
+ * queue->cell is never NULL.
  */
 static struct board_cell nobodys_cell;
 
@@ -209,16 +210,16 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() loads the handle with acquire order, so that queue_drop_timer() sees
-		 * the index of the timer's queue.
+		 * timer_last() acquires, so that queue_drop_timer() sees which queue the timer
+		 * belongs to.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Ends timers whose handles are left in the outbox, because nobody else would free their slots. The
- * program wrongly armed them during the close, after queue_drop_timers() had passed their slots.
+ * Cancels timers whose handles are still in the outbox. The program has wrongly armed them during
+ * the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -254,7 +255,10 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] pairs with hub_add_queue(): a new queue with this index sees the last counts. */
+	/*
+	 * Pairs with hub_add_queue() ([index]): the next queue with this index sees the last
+	 * counts.
+	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
