@@ -23,9 +23,8 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. Delays are added to this time from now on. The
- * timeouts in the array `fresh` were set since the previous reading, so their deadlines are too
- * early. Adds the time between the two readings to them.
+ * Tells the loop that its clock shows `now_ns`. This also corrects the deadlines of the timeouts in
+ * the array `fresh`.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -50,15 +49,12 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Removes a timeout from the array `fresh`, if it is there. Call this when the timeout is removed
- * from the loop, or gets an exact deadline, which the next reading of the clock must not change.
+ * Removes a timeout from the array `fresh`, if it is there. Then the next reading of the clock does
+ * not change the deadline of the timeout.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/*
- * Empties the list that fresh_list() fills. Each timeout in the list is scheduled, unless it
- * already has a schedule entry at its deadline or earlier.
- */
+/* Schedules the timeouts that fresh_list() has put into the list, and empties the list. */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -30,8 +30,8 @@ struct loop_counts {
 };
 
 /*
- * Reasons why timerhub_loop_turn() cannot return right after it has read the clock. They are bits
- * of one word, so that one comparison is enough to find that there is none.
+ * Reasons why timerhub_loop_turn() cannot return right after it has read the clock. The field
+ * `unquiet` has a bit for each.
  */
 enum loop_unquiet {
 	LOOP_STIRRED = 1,   /* the schedule was changed since next_ns was computed */
@@ -105,10 +105,7 @@ int loop_renew_board(struct timerhub_loop *loop);
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/*
- * Stores by when the program must call timerhub_loop_turn(), for timerhub-top(1) to read. If that
- * call is due already, stores when the loop last read its clock.
- */
+/* Stores when the program must next call timerhub_loop_turn(). timerhub-top(1) reads this time. */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*

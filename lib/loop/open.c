@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes loops, gives a manual loop its time, and returns a loop's descriptor, queue and
- * time. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * time.
+ *
+ * If a callback closes the loop, the loop is freed at the end of the turn. But
+ * timerhub_loop_close() closes the queue at once, because the callback may close the hub next. If
+ * the queue is being dispatched, only its timers are cancelled at once, and the queue is closed at
+ * the end of the turn.
+ *
+ * Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <stdlib.h>
 
@@ -213,10 +220,7 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 	}
 	/* A callback has made this call. The loop stays until turn_end() frees it. */
 	loop->is_closed = true;
-	/*
-	 * Close the loop's queue now, because the callback may close the hub next. A queue that is
-	 * being dispatched cannot be closed, so cancel only its timers.
-	 */
+	/* A queue that is being dispatched cannot be closed, so only cancel its timers. */
 	if (loop->is_dispatching)
 		wake_drop_timers(&loop->wake);
 	else

@@ -8,7 +8,8 @@
  * The timer wheel of the Linux kernel groups its timers in the same way (kernel/time/timer.c). For
  * timeouts of length L there are at most 16 such times in a time of length L.
  *
- * A grid is named by its shift: the steps of the grid are 2^shift ns apart.
+ * A grid is named by its shift: the steps of the grid are 2^shift ns apart. To round a time down to
+ * the grid, clear the low `shift` bits of the time.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -25,8 +26,8 @@
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns the largest n for which 2^n is at most rest_ns / 8, or 0 if there is none. A timeout that
- * is due in `rest_ns` is first scheduled at a multiple of 2^n ns.
+ * Returns how many low bits to clear in a deadline that is `rest_ns` away. This makes the deadline
+ * earlier by at most rest_ns / 8.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
@@ -40,25 +41,23 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns n for a timeout that is scheduled again: its deadline is rounded down to a multiple of
- * 2^n ns. `before` is the n of its last schedule entry. `was_exact` is true if that entry was at an
- * unrounded deadline, which is no multiple of 2^before ns.
+ * Returns how many low bits to clear in the deadline of a timeout that is scheduled again. Last
+ * time `before` bits were cleared, or none if `was_exact`.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Keep the old n, because the delay is usually the same as before. A larger n shows that
-	 * the delay is longer now. A much smaller n after an exact entry shows that the delay is
-	 * probably shorter now (README.md, "The grid").
+	 * Usually keep `before`, because most timeouts are set to the same delay each time.
+	 * README.md ("The grid") explains the two exceptions.
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
 /*
- * Returns the time of a schedule entry: `deadline_ns` rounded down to a multiple of 2^shift ns, or
- * `deadline_ns` itself if the rounded time has passed or is hardly earlier.
+ * Returns `deadline_ns` with its low `shift` bits cleared. Returns `deadline_ns` itself if the
+ * rounded time has passed, or is less than 65.5 us earlier.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

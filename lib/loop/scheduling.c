@@ -47,8 +47,8 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Checks one of the first schedule entries. If it would wake the loop for nothing (see
- * place_is_stale()), moves or removes it and returns false. Else returns true.
+ * Returns true if a schedule entry can stay as it is. If the entry would wake the loop for nothing,
+ * moves or removes it, and returns false.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -91,10 +91,7 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/*
-	 * loop_rest() checks the entry of `first` before each wait, and corrects it if its timeout
-	 * was moved. An entry at a rounded time stays as it is even then, so it needs no check.
-	 */
+	/* An entry at a rounded time is never corrected, so loop_rest() need not check it. */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

@@ -35,8 +35,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Decides about a timeout whose schedule entry at `at_ns` has come up. Returns the timeout if its
- * callback must be called now. Else schedules it again, if it is set, and returns NULL.
+ * Returns the timeout of a schedule entry at `at_ns` that has come up, if its callback must be
+ * called now. Otherwise returns NULL, and schedules the timeout again if needed.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)

@@ -21,10 +21,7 @@
  * keeps its state where the address and the callback were.
  */
 struct place {
-	/*
-	 * The address of the place's timeout. In a free place bit 0 (PLACE_FREE) is set, and the
-	 * macros below say what the other bits hold. Bit 0 of an address is 0.
-	 */
+	/* The address of the place's timeout. If the place is free, the PLACE_* bits below. */
 	uint64_t holder;
 	union {
 		timerhub_timeout_fn *fn; /* the timeout's callback */
@@ -32,7 +29,7 @@ struct place {
 	};
 };
 
-#define PLACE_FREE ((uint64_t)1)
+#define PLACE_FREE ((uint64_t)1)   /* the place is free; bit 0 of an address is 0 */
 #define PLACE_LISTED ((uint64_t)2) /* the place is in the list from which fresh_file() schedules */
 #define PLACE_GRID_SHIFT 2         /* n, if the schedule entry is at a multiple of 2^n ns */
 #define PLACE_GRID_MASK 63u
@@ -48,10 +45,7 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/*
- * A place's schedule entry is at a deadline, usually rounded down to a multiple of 2^n ns. Returns
- * this n.
- */
+/* The schedule entry of a place is usually at a multiple of 2^n ns. Returns n. */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -80,16 +74,10 @@ int places_open(struct places *places, uint32_t max);
 /* Releases the memory of the table. */
 void places_close(struct places *places);
 
-/*
- * Gives a timeout a free place in the table, or returns false if there is none. If an earlier
- * timeout of this place has left an entry in the schedule, the new timeout takes it over.
- */
+/* Gives a timeout a free place in the table. Returns false if no place is free. */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/*
- * Makes a place free for another timeout. Its entry stays in the schedule, and serves the next
- * timeout of the place.
- */
+/* Makes the place of a timeout free. The place keeps its schedule entry for the next timeout. */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

@@ -5,8 +5,9 @@
  *
  * Setting a timeout means storing its deadline in it. A delay is added to the time at which the
  * loop last read its clock, so the timeout also enters the array `fresh`, and the next reading
- * corrects the deadline. With an exact deadline it enters the list instead, if it is scheduled too
- * late. Nothing is scheduled before the next turn or settle.
+ * corrects the deadline. If the loop or its hub is manual, reading the time is cheap, so each call
+ * reads it, and the deadline is exact at once. A timeout with an exact deadline enters the list if
+ * it is scheduled too late. Nothing is scheduled before the next turn or settle.
  *
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
@@ -103,8 +104,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay if the loop or its hub is manual. Reading the time is cheap then, so
- * each call reads it. So the deadline is exact, and need not be corrected later.
+ * Sets a timeout by a delay if the loop or its hub is manual. Adds the delay to the present time,
+ * so the deadline is exact.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)

@@ -15,6 +15,12 @@
  *
  * Most turns have nothing to do. Such a turn is quiet: by one comparison with quiet_ns it finds
  * that it may return right after it has read the clock.
+ *
+ * turn_fetch() prefetches in two steps, because the address of a timeout is in its table element.
+ * The element must be in the cache before the timeout can be prefetched.
+ *
+ * turn_end() also runs if a callback throws an exception. If a callback of the queue threw it,
+ * `called` is still 0, but is_dispatching is set.
  */
 #include <limits.h>
 
@@ -50,9 +56,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches the memory of the next schedule entries. For an entry far ahead, that is the table
- * element, which holds the timeout's address. For a nearer entry the element is in the cache by
- * now, so prefetch the timeout itself.
+ * Prefetches what the next schedule entries need: the table elements of far entries, and the
+ * timeouts of near ones.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -146,8 +151,8 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	/*
-	 * The time of the next callback counts from read_ns. If this turn has called callbacks of
-	 * the hub's timers, the dispatch has stored in since_ns when the last of them returned.
+	 * The next callback's running time is measured from read_ns. After callbacks of the queue,
+	 * this is when the last of them returned.
 	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
@@ -162,10 +167,7 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
  */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	/*
-	 * A loop without a hub comes first, because its turns should be fast when they have nothing
-	 * to do.
-	 */
+	/* Test first for a loop that has a clock and no hub, so that its turns are fast. */
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
@@ -263,10 +265,7 @@ static void turn_end(struct turn *turn)
 	 */
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
-	/*
-	 * Read the clock again, because callbacks took time and may have set timeouts. If one of
-	 * the queue's callbacks threw an exception, `called` is 0, but is_dispatching is set.
-	 */
+	/* Callbacks have taken time and may have set timeouts, so read the clock again. */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
 	loop->is_dispatching = false;

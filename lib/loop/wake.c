@@ -9,7 +9,8 @@
  * With a hub, a timer on the loop's queue wakes the loop. It is a kept timer (TIMERHUB_KEEP), which
  * moves whenever the time of the loop's first timeout changes. That takes only a compare-and-swap.
  * When the timer expires, the hub's owner makes the queue's eventfd readable, and the dispatch
- * calls queue_alarm() for the timer.
+ * calls queue_alarm() for the timer. queue_alarm() changes wake->set_ns, so wake_dispatch() sees
+ * that one of the calls was not to a callback of the program.
  *
  * If timeouts are due already, the loop itself writes to the eventfd. The owner would do so too
  * late, and that of a manual hub only in the next timerhub_advance(). The loop clears the eventfd
@@ -31,11 +32,7 @@
  */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
-/*
- * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback,
- * queue_alarm(), changes wake->set_ns, so wake_dispatch() can tell this call from the program's
- * callbacks.
- */
+/* Creates the timer by which the hub wakes the loop. The timer has no deadline yet. */
 static int wake_arm(struct wake *wake)
 {
 	struct timerhub_spec spec = {

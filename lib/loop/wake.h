@@ -32,8 +32,8 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake);
 
 /*
- * Returns the descriptor that wakes the loop, or a negative errno. In a loop without a hub this is
- * a timerfd. The first call creates it, and sets it to `next_ns`.
+ * Returns the descriptor that wakes the loop, or a negative errno. Without a hub, the first call
+ * creates a timerfd, which becomes readable at `next_ns`.
  */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 

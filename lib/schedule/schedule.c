@@ -4,8 +4,10 @@
  * wheel makes insertion cheap. The run and the heap keep the entries of the wheel's present bucket
  * in order, to the nanosecond. As long as one of these two has an entry, the earliest timer is
  * there, because everything in the wheel is due after that bucket. A timer that is alone in its
- * bucket needs no sort, and is taken straight from the wheel. tests/unit/test_schedule.c compares
- * the schedule with a sorted array in virtual time.
+ * bucket needs no sort, and is taken straight from the wheel. So is the first timer of a long
+ * bucket, if it is known: a later call sorts the others.
+ *
+ * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -129,8 +131,8 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached, to
- * lower levels or, if due within 65.5 us, into `run`.
+ * Moves a chunk of up to 20 timers to lower levels of the wheel. Timers that are due within 65.5 us
+ * go into the array `run`.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -169,8 +171,8 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 }
 
 /*
- * Takes the earliest timer in the run (a sorted array) and the heap, and returns its slot. Returns
- * SLOT_NONE if it is not due at `now_ns`.
+ * Takes the earliest timer out of `run` or the heap, and returns its slot. Returns SLOT_NONE if no
+ * timer there is due at `now_ns`.
  */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
@@ -198,10 +200,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/*
-			 * A timer that is alone in its bucket needs no sort. The first timer of a
-			 * long bucket, if known, is taken now, and a later call sorts the others.
-			 */
+			/* Take this timer straight out of the wheel, without sorting its bucket. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
@@ -209,8 +208,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
 		/*
-		 * If nothing is due, the wheel moves forward to now, so that what is inserted next
-		 * gets a low level and need not be moved down later.
+		 * If nothing is due, move the wheel's time forward to now. Then a timer that is
+		 * inserted next is moved down fewer levels later.
 		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)

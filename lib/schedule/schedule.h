@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tells which timers are due, in the order of their times. A hub's owner keeps its timers in one,
- * and a loop its timeouts.
+ * and a loop its timeouts. A timer that is postponed keeps its entry, which then comes up too
+ * early. Before the thread sleeps, it corrects such entries: schedule_doubt() says which entries to
+ * check.
  *
  * A schedule has three parts. The wheel holds what is due later. When the time reaches one of the
  * wheel's buckets, the entries in it are sorted into the run. What is inserted after that, and is
@@ -54,9 +56,8 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Finds timers whose schedule entries may be too early, because a timer that is postponed keeps its
- * entry. Stores up to `max` slots and returns how many, or 0 if no entry before `before_ns` needs a
- * check. The caller must reschedule or remove each.
+ * Stores up to `max` slots to be checked, and returns how many. Returns 0 if no slot before
+ * `before_ns` needs a check. The caller must reschedule or remove each slot.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
@@ -70,8 +71,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of the timer that schedule_take() will probably return after `ahead` others, or
- * SLOT_NONE if it is not known. The caller can prefetch that timer.
+ * Returns the slot that schedule_take() will probably return after `ahead` more calls. Returns
+ * SLOT_NONE if that is not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -8,15 +8,23 @@
  *
  * When the base moves on, this order still holds, except for the bucket that the base enters: its
  * entries now differ from the base in a lower digit only, and go to a lower level or to the run.
+ * Only the base of an empty wheel can move back, when the wall clock is set back.
  *
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
  * for each level.
  *
+ * If the earliest entry of a bucket is removed or moved, its time stays the lower bound until the
+ * new earliest entry is known. wheel_doubt() sweeps such a bucket, but only once. Otherwise
+ * wheel_rescan() searches the bucket, unless the bucket has so many entries that this would take
+ * too long. For a long bucket that was swept before, wheel_doubt() therefore returns nothing.
+ *
  * A sweep (struct wheel_sweep) goes from a bucket's first chunk to the last, and in each chunk from
  * the last entry to the first. A removal fills the hole with the last entry of the first chunk.
  * Still no entry is missed: either this entry was visited before, or the hole is still to be
- * visited.
+ * visited. The caller of wheel_doubt() removes or reinserts each entry that the sweep returns. So
+ * at the end the bucket has only entries that were inserted since the sweep began, and the earliest
+ * of these gives the new lower bound.
  */
 #include "schedule/wheel.h"
 
@@ -165,8 +173,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Forgets that the timer in `slot` is the earliest of its bucket, because it is about to be removed
- * or moved. Its old time stays the bucket's lower bound.
+ * Call this before the timer in `slot` is removed or moved. If this timer is the earliest of its
+ * bucket, the earliest is no longer known.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -416,9 +424,8 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, in which wheel_doubt() has returned all entries of a bucket. The caller has removed
- * or reinserted each of them, so the earliest time that was inserted since the sweep began is now
- * the bucket's earliest.
+ * Ends a walk over all entries of a bucket. The earliest time that was inserted during the walk
+ * becomes the bucket's lower bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -441,8 +448,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
 	/*
-	 * If the bucket's earliest entry is not known, the caller must check all entries of the
-	 * bucket, but only once: `swept_ns` records which buckets were checked.
+	 * If the bucket's earliest entry is not known, the caller must check all entries. Return
+	 * the next ones, unless all were returned before.
 	 */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
@@ -453,9 +460,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * If `bound_slot` is still SLOT_NONE, the bucket has too many entries for wheel_rescan() to
-	 * search. There is nothing to return then, because earlier calls of wheel_doubt() have
-	 * already returned all entries of the bucket.
+	 * If the earliest entry is still not known, earlier calls have already returned all entries
+	 * of the bucket.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -472,19 +478,15 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
-	/*
-	 * An empty wheel can go back in time, because the wall clock can be set back. Then every
-	 * bucket is to be checked anew.
-	 */
+	/* If the wall clock was set back, forget which buckets wheel_doubt() has checked. */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * Find the bucket of the wheel's earliest entry, which is the first non-empty bucket of
-	 * this level. If `base_ns` lies in that bucket, the entries are taken out below. Otherwise
-	 * `base_ns` is earlier than the whole bucket, and no entry is taken out.
+	 * The wheel's earliest entry is in the first non-empty bucket of this level. Take out the
+	 * entries of this bucket only if `base_ns` lies in it.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

@@ -6,6 +6,10 @@
  * It has four levels of 4,096 buckets each. A bucket of the finest level is 65.5 µs wide, and one
  * of the next level is as wide as all of the level below. The wheel does not tick: bitmaps say
  * which bucket is the next that holds anything. It uses no atomics and reads no clock.
+ *
+ * A bucket is a list of chunks of 20 entries, of which only the first may have fewer. Besides the
+ * chunks of the buckets, wheel_chunks_for() counts one for the bucket that is being emptied, and
+ * chunk 0, which is never used.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -67,9 +71,8 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk that the sweep is visiting. `bound_ns` and `bound_slot` are the time
-	 * and the slot of the earliest entry that was inserted since the sweep began. When the
-	 * sweep ends, the time and the slot are copied to *bucket.
+	 * `rest.first`: the chunk that is being visited. `rest.bound_ns`, `rest.bound_slot`: the
+	 * earliest entry that was inserted during the sweep.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -85,15 +88,14 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, the end of the last bucket that wheel_doubt() has swept: all entries of
-	 * that bucket were returned. A bucket that ends at this time or earlier is not swept again.
+	 * For each level, the time at which the last swept bucket ends, in ns; 0: none was swept.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * Returns how many chunks are enough for this many slots: the full ones, one more for each bucket,
- * one for the bucket being emptied, and the unused chunk 0.
+ * Returns how many chunks are enough for this many slots. Each bucket may have one chunk that is
+ * not full.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -113,8 +115,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry for `at_ns`: `at_ns` must be after the end of the
- * finest-level bucket (65.5 us wide) that contains `base_ns`, the wheel's own time.
+ * Returns true if the wheel can hold an entry for `at_ns`. The wheel holds only times after its
+ * present bucket, which is 65.5 us wide.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -161,9 +163,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. The result is never
- * too late. It can be too early after the earliest timer was removed or moved, if too many timers
- * are left in its bucket for a search.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. After a removal or a
+ * move, the result can be too early, but never too late.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -187,16 +188,14 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds to `counts[i]` how many timers become due in range `i`. The ranges begin at `now_ns`, and
- * base/ahead.h says how long they are. In a bucket with more than 20 timers it looks at 20, and
- * assumes that the others are like them.
+ * Adds to `counts[i]` how many timers become due in range `i` (see ahead_range()). A bucket of more
+ * than 20 timers is estimated by 20 of them.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Finds timers whose wheel entries may be too early, because a timer that is postponed keeps its
- * entry. Stores up to `max` slots and returns how many, or 0 if no entry before `before_ns` needs a
- * check. The caller must remove or reinsert each.
+ * Stores up to `max` slots to be checked, and returns how many. Returns 0 if no slot before
+ * `before_ns` needs a check. The caller must reinsert or remove each slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
