@@ -18,24 +18,15 @@ struct notifier {
 	 * that a call in which a signal handler forks moves no byte of the shared eventfd there.
 	 */
 	const struct bell_words *bells;
-	/*
-	 * The futex word on which timerhub_wait() blocks. Each wake adds 2, so the word stays odd.
-	 * In a forked child it is 0, because the memory is zeroed there.
-	 */
+	/* The futex word on which timerhub_wait() blocks. It is odd, but 0 in a forked child. */
 	atomic_u32 *ticket;
-	/*
-	 * 0: the owner must write to the eventfd when it publishes. 1: it need not, because the
-	 * eventfd was written to, or because a consumer is about to read the outbox.
-	 */
+	/* 0: the owner must write to the eventfd when it publishes an event. 1: it need not. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
 	atomic_u32 waiters; /* how many threads are between wait_enter and wait_leave */
 };
 
-/*
- * Sets up the notifier of a new queue. Makes the futex word `ticket` odd, so that it is never 0,
- * because a 0 tells threads that they are in a forked child.
- */
+/* Sets up the notifier of a new queue. */
 void notifier_begin(struct notifier *notifier);
 
 /* Prefetches the line of memory that notifier_signal() and notifier_clear() will write. */
@@ -72,8 +63,8 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Counts the calling thread as a waiter, and returns the value with which it may call futex_wait()
- * after it has found the outbox empty. Returns 0 in a forked child, where nobody may wait.
+ * Counts the calling thread as a waiter. Returns the value to pass to futex_wait(). Returns 0 in a
+ * forked child, where nobody may wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 

@@ -7,16 +7,27 @@
  * loaded with relaxed order.
  *
  * When the outbox is empty, the owner now and then goes back to the beginning of the array, so that
- * an outbox that never holds much stays within a few cache lines.
+ * an outbox that never holds much stays within a few cache lines. outbox_restart() moves the head
+ * first, and then the tail. In between the head is greater than the tail, so consumers find the
+ * outbox empty. outbox_has_room() loads the head only if the head that it knows leaves no cell in
+ * use, or many. Consumers write the head, so each load misses the cache.
+ *
+ * outbox_blank() replaces a handle by 0. If a consumer has already taken this handle, the cell is
+ * unused, and the 0 does no harm.
  *
  * While the owner compacts the outbox, that is, removes the handles of timers that were cancelled
  * or re-armed, the outbox looks empty. So that no consumer concludes that nothing will come, the
- * owner sets TAIL_COMPACTING before it moves the head. The next outbox_publish() clears it.
+ * owner sets TAIL_COMPACTING before it moves the head. The next outbox_publish() clears it. It is
+ * the highest bit, and makes the tail greater than any head, so outbox_exhausted() returns false.
+ * Compacting also works in a full ring buffer: outbox_compact() reads a cell before it puts another
+ * handle into this cell.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
  *         timers' state before.
- *         [outbox-room] outbox_take_before → outbox_has_room: the cells have been copied.
- *         [outbox-compacting] outbox_compact → outbox_exhausted: the tail says so.
+ *         [outbox-room] outbox_take_before → outbox_has_room, outbox_compact: the cells have been
+ *         copied.
+ *         [outbox-compacting] outbox_compact → outbox_exhausted: whoever loads the new head also
+ *         sees TAIL_COMPACTING, or a still newer tail.
  */
 #include "queue/outbox.h"
 
@@ -69,10 +80,6 @@ static void outbox_restart(struct outbox *outbox)
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
-	/*
-	 * The CAS has moved `head` past `tail`, so consumers find the outbox empty until `tail` is
-	 * stored below.
-	 */
 	outbox->put = begin;
 	outbox->head_seen = begin;
 	u64_store_relaxed(&outbox->tail, begin); /* relaxed: it publishes no handle */
@@ -82,11 +89,7 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/*
-	 * If only a few cells are in use, there is room. Then do not load `head`: consumers write
-	 * `head`, so the load would miss the cache. If `used` is 0 or large, the outbox may have
-	 * become empty: load `head` to find out.
-	 */
+	/* If a few cells are in use, there is room, and the slow load of `head` is not needed. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
@@ -124,9 +127,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * Relaxed is enough: consumers see the timer's next handle only after
-		 * outbox_publish(), and then they also see this 0. If a consumer has already taken
-		 * the old handle, the cell is unused, and the 0 does no harm.
+		 * Relaxed is enough, because outbox_publish() makes this 0 visible together with
+		 * the timer's next handle.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -134,8 +136,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * The store is seq_cst, because notifier_signal() must not load `signalled` before it: see
-	 * the head of notifier.c. Consumers may now read the cells before this tail.
+	 * The store is seq_cst, because notifier_signal() must load `signalled` after it: see the
+	 * head of notifier.c.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put); /* [outbox] */
 }
@@ -146,24 +148,19 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
 	/*
-	 * Pairs with the load of `tail` in outbox_take_before() ([outbox]): a consumer that loads
-	 * this value may take the handles before it, until the CAS below moves `head`.
+	 * Pairs with outbox_take_before() ([outbox]): whoever loads this `tail` also sees the
+	 * handles before it.
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * Move `head` to the end, so that consumers find the outbox empty. The acquire pairs with
-	 * outbox_take_before() ([outbox-room]): consumers have copied the handles that they have
-	 * taken. The release pairs with outbox_exhausted() ([outbox-compacting]): a thread that
-	 * loads this `head` sees the `tail` stored above.
+	 * Make the outbox look empty to consumers. Pairs with outbox_take_before() ([outbox-room])
+	 * and with outbox_exhausted() ([outbox-compacting]).
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/*
-	 * Go through the old handles, and append a copy of each handle that `keep` accepts. Even if
-	 * the ring buffer is full, the loop reads each cell before it overwrites the cell.
-	 */
+	/* Append a copy of each old handle that `keep` accepts. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -225,15 +222,11 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * Pairs with the CAS in outbox_compact() ([outbox-compacting]): if this load returns the
-	 * `head` that the CAS stored, the next load finds TAIL_COMPACTING, or a still newer `tail`.
+	 * Pairs with outbox_compact() ([outbox-compacting]): whoever loads the new `head` also sees
+	 * TAIL_COMPACTING in `tail`.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
-	/*
-	 * TAIL_COMPACTING is the highest bit of `tail`. While it is set, `tail` is greater than any
-	 * `head`, so the result is false. Relaxed is enough, because `head` was loaded with acquire
-	 * order.
-	 */
+	/* Relaxed is enough, because `head` was loaded with acquire order. */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Counts a timer that the owner has handled. After PUBLISHER_UNTOLD_MAX of them since the first
- * unpublished event, publishes all events, so that none waits long.
+ * Notes that the owner has handled one more timer. Publishes all unpublished events once the first
+ * of them has waited for PUBLISHER_UNTOLD_MAX timers.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -3,6 +3,9 @@
  * A queue: the outbox in which the events of expired timers wait, and the notifier that tells its
  * consumers. The fields are arranged so that most cache lines have one kind of writer: the owner,
  * or the consumers, or the threads that arm timers.
+ *
+ * queue_alarm() stores UINT64_MAX in the uint64_t at event->ptr, which means that the timer is not
+ * set. Because such a timer is the library's own, timerhub_each() leaves it out.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -49,9 +52,8 @@ struct timerhub_queue {
 	struct notifier notifier;
 
 	/*
-	 * Only the hub's owner thread uses the next fields. They link the queues that have
-	 * unpublished events, and hold the number and the deadlines of this queue's unpublished
-	 * events.
+	 * Only the hub's owner thread uses these three fields. They are about the queue's
+	 * unpublished events.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* how many events are unpublished; 0: not in the list */
@@ -63,9 +65,8 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of the timer by which a hub wakes a loop. It sets the uint64_t at event->ptr to
- * UINT64_MAX, which means that the timer is not set. timerhub_each() leaves out timers with this
- * callback.
+ * A hub wakes a loop by a timer. This is the timer's callback, which notes that the timer has
+ * expired.
  */
 void queue_alarm(const struct timerhub_event *event);
 

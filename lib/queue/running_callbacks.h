@@ -20,15 +20,11 @@
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/*
- * A cell in which one thread says which timer's callback it runs. A thread has it while it
- * dispatches events.
- */
+/* The cell of one thread that dispatches events. It says which timer's callback the thread runs. */
 struct callback {
 	/*
-	 * The timer with which the cell's thread is busy, as handle << NOW_SHIFT, or 0 if there is
-	 * none. The thread adds NOW_RUNNING when it is about to run the timer's callback. A
-	 * canceller adds NOW_WAITED when it waits for the callback's end.
+	 * The timer whose event the thread delivers: handle << NOW_SHIFT, plus NOW_RUNNING and
+	 * NOW_WAITED. 0: none.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -61,8 +57,8 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * timerhub_cancel_sync() searches the cells below `end`. Raise `end` before the first event
-	 * is delivered, so that a canceller that has seen the delivery finds this cell.
+	 * Raise `end` before the first event is delivered, because cancellers search only the cells
+	 * below `end`.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
@@ -123,8 +119,8 @@ static inline void callback_end(struct callback *callback)
 static inline void callback_free(struct callback *callback)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 may free what the
-	 * thread's last callback has used.
+	 * Pairs with callback_wait() ([callback-end]): whoever loads the 0 also sees what the
+	 * thread's last callback has written.
 	 */
 	u64_store_release(&callback->now, 0);
 	/*

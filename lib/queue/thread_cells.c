@@ -2,6 +2,8 @@
 /*
  * On the counter board of an observable hub, each thread that dispatches has a cell, in which it
  * says what it is doing (thread_cells.h). The cells are a hash table, by the number of the thread.
+ * While a thread sets up its cell, `clock` is CELL_CLAIMED, and readers skip the cell.
+ *
  * A cell that was taken once is never free again, so a search may end at the first free cell. When
  * all cells are taken, a thread that needs one asks the kernel which of the cells' threads have
  * ended, and takes over the cell of one that has. If none has ended, nobody asks again for a
@@ -43,9 +45,8 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
 	/*
-	 * CELL_CLAIMED makes readers skip the cell until `clock` is stored below. Pairs with the
-	 * last thread's store of `clock` ([cell-taken]): this thread sees what the last thread has
-	 * stored.
+	 * Pairs with the store of `clock` below ([cell-taken]): this thread also sees what the
+	 * cell's last thread has stored.
 	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;

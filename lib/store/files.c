@@ -4,7 +4,9 @@
  * SQLite: whether they are still there, and who has locked them. SQLite keeps POSIX locks on the
  * database and the -shm, and the kernel drops all locks that a process has on a file as soon as the
  * process closes any descriptor of it. So this file only calls stat(2) for the database, and never
- * closes a -shm that is in use. SQLite has no locks on the -wal.
+ * closes a -shm that is in use. So that no -shm gets the descriptor 0, 1 or 2, known_shm() fills
+ * these first: a dup(2) and a close(2) later would drop SQLite's locks. SQLite has no locks on the
+ * -wal.
  *
  * SQLite's walformat.html describes the bytes of the -shm: the writer locks byte 120, and readers
  * lock bytes 123 to 127.
@@ -79,11 +81,7 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/*
-		 * First fill the descriptors 0, 1 and 2 with /dev/null, so that the -shm gets a
-		 * higher number. A later dup() and close() won't do: to close any descriptor of the
-		 * -shm drops all locks that SQLite holds on that file.
-		 */
+		/* Fill the descriptors 0 to 2 first, so that the -shm gets a higher number. */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
@@ -222,10 +220,7 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 	return true;
 }
 
-/*
- * Returns whether another open store has locked TURN_BYTE of the -wal, because its turn to write
- * has come, or NEXT_TURN_BYTE, because it is the next.
- */
+/* Asks for the locks on TURN_BYTE and on NEXT_TURN_BYTE, which is the byte after it. */
 bool files_have_queue(const struct files *files)
 {
 	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
@@ -280,10 +275,7 @@ static void file_lengthen(int fd, off_t bytes)
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
 	    (uint64_t)bytes + sizeof(zeros) > limit.rlim_cur)
 		return;
-	/*
-	 * After an error the file stays too short. The store's own thread sees that later, and this
-	 * is tried again.
-	 */
+	/* If a write fails, the store's own thread tries again later. */
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }

@@ -3,6 +3,9 @@
  * Opens and closes a store. Opening checks the database, opens the store's connections to it, and
  * starts the store's own thread. Closing first makes waiting takes return, and then ends that
  * thread.
+ *
+ * store_read_shift() reads a file in which Linux shows the offsets of future child processes. The
+ * process has the same offsets, unless it has called unshare(2).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -122,18 +125,15 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * Open a second connection, for the store's own thread. `path` may lead to another file by
-	 * now, for example after a chdir(2), so use the absolute name that SQLite made of `path`.
+	 * Open the second connection by the absolute name, because `path` may lead to another file
+	 * by now.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/*
-	 * Read something on the second connection. SQLite opens the WAL at a connection's first
-	 * read, and before that the connection cannot checkpoint.
-	 */
+	/* Let the second connection read once, because otherwise it cannot checkpoint. */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -230,10 +230,7 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/*
- * Reads what the process's time namespace adds to CLOCK_BOOTTIME. Linux shows the value for future
- * child processes, but the process has the same value unless it has called unshare(2).
- */
+/* Reads what the process's time namespace adds to CLOCK_BOOTTIME. */
 static void store_read_shift(struct timerhub_store *store)
 {
 	char text[128] = { 0 };
@@ -359,8 +356,8 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -ENOMEM;
 	store_init(store);
 	/*
-	 * Until the store is open, occupy those of the descriptors 0, 1 and 2 that are free.
-	 * Otherwise SQLite would open /dev/null on them, and never close it.
+	 * SQLite opens /dev/null on a free descriptor 0, 1 or 2, and never closes it. So leave none
+	 * of them free.
 	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);

@@ -5,6 +5,9 @@
  * table, because its indexes follow every change by themselves. A second table would need triggers,
  * which SQLite does not run for the row that INSERT OR REPLACE removes.
  *
+ * If the sum in DO_DONE_PERIOD does not fit into 64 bits, SQLite computes it in floating point, and
+ * min() still finds it larger than 10^16.
+ *
  * `data` is the last column, so that none of the others lies on its overflow pages.
  */
 #include "store/sql.h"
@@ -63,11 +66,7 @@ static const char schema[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
-	/*
-	 * `boot` is the id of the boot in which tasks were taken: a reboot ends all leases.
-	 * offset_us, CLOCK_REALTIME minus CLOCK_BOOTTIME, turns the end of a lease into wall-clock
-	 * time.
-	 */
+	/* `boot` is the machine's boot id. `offset_us` is CLOCK_REALTIME minus CLOCK_BOOTTIME. */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
 	"CREATE TABLE main.timerhub_tasks("
@@ -87,7 +86,7 @@ static const char schema[] =
 	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
-	/* each index has entries only for the tasks in one state, which its WHERE names */
+	/* each index lists only the tasks in one state */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
@@ -181,8 +180,8 @@ int schema_install(sqlite3 *db)
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
 /*
- * SQLite uses an index with a WHERE condition only for a statement that has this condition in the
- * same words. So the statements and CREATE INDEX take it from the same macros, such as IS_WAITING.
+ * The conditions here are macros, such as IS_WAITING, because they must repeat those of the indexes
+ * word for word.
  */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
@@ -200,10 +199,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/*
-	 * min() limits due_us to 10^16, the latest time that the table accepts. If the sum does not
-	 * fit into 64 bits, SQLite computes it in floating point, and min() still finds it larger.
-	 */
+	/* the new due time is at most 10^16, the latest that the table accepts */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -225,18 +221,15 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/*
-	 * In this statement and the next, ?3 is not a key, but the id of the machine's present
-	 * boot. The id is empty if /proc is missing.
-	 */
+	/* In the next two statements ?3 is the boot's id. It is empty if there is no /proc. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * count_rows() repeats each of the next four statements, for at most ?9 rows at a time. ?1
-	 * and ?7 are the id and the due_us (or the lease) of the last row that was counted.
+	 * The next four statements list ?9 rows, behind the row with the id ?1 and the due_us or
+	 * lease ?7.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -246,10 +239,7 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
-	/*
-	 * This library knows the tables of version 1. The result is 1 if the tables need a library
-	 * that knows a later version.
-	 */
+	/* the result is 1 if the tables need a later version of this library, and 0 if not */
 	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
@@ -288,7 +278,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	(void)sqlite3_bind_int64(statement, 9, values->number);
 	data = sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
 	                           SQLITE_STATIC);
-	/* SQLITE_RANGE is no error: most statements lack some of the parameters ?1 to ?9 */
+	/* SQLITE_RANGE only means that the statement lacks this parameter, so it is no error */
 	if (queue == SQLITE_NOMEM || key == SQLITE_NOMEM || data == SQLITE_NOMEM)
 		return -ENOMEM;
 	return data == SQLITE_TOOBIG ? -EMSGSIZE : 0;

@@ -18,6 +18,10 @@
  * - Else, if the lock was held when the watcher asked, it looks again soon, until it is not.
  * - Else the commit was visible before the look.
  *
+ * take_once() asks first whether the store was stopped, and then looks for tasks. In the other
+ * order, a task could become due after the look, and then the store be stopped. Nobody would be
+ * given that task.
+ *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
@@ -104,10 +108,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/*
-	 * End all leases after a reboot: if `result` is 0, the boot ID has changed. If there is no
-	 * boot ID, because /proc is missing, the set wall clock counts as a reboot.
-	 */
+	/* End all leases if the boot id differs, or if there is none and the wall clock was set. */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -119,10 +120,7 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/*
-	 * Relaxed is enough: if another thread stops the store, and this load does not see that
-	 * yet, this call delivers as if it had run just before the stop.
-	 */
+	/* Relaxed is enough, because a stop that this call does not see may as well come later. */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -246,10 +244,7 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/*
-	 * Return the error, with one exception: if memory ran out after some tasks were taken, and
-	 * the transaction is still open, the caller gets these tasks.
-	 */
+	/* If memory ran out after some tasks were taken, return these tasks and no error. */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -270,10 +265,7 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0 && clock_was_set(store))
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
-	/*
-	 * Even if it finds no row, this UPDATE costs a tenth of what it costs to put, take and end
-	 * a task. So run it only if a lease is over.
-	 */
+	/* This UPDATE is slow even if it finds no row, so run it only if a lease is over. */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -335,10 +327,7 @@ struct taker {
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/*
-	 * Check this before looking for tasks. If it were checked afterwards, a task could become
-	 * due and the store be stopped in between, and that task would not be handed out.
-	 */
+	/* Check this first, because a task that is due before the stop must still be handed out. */
 	bool stopped = is_stopped(store);
 	int result;
 
@@ -367,7 +356,7 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		/* relaxed: is_taken lets one thread at a time act on this flag, as a lock would */
+		/* Relaxed is enough, because only the thread that set is_taken uses the flag. */
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
@@ -384,10 +373,7 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/*
-		 * The event may mean that a long transaction has ended. So forget when it began:
-		 * otherwise watch_held_us() would return a long sleep.
-		 */
+		/* A long transaction may have ended, so forget when it began. */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
@@ -401,8 +387,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * Tells how long the caller may sleep before it looks for due tasks again, in us. If somebody is
- * writing, the result is about a quarter of the time since the writing began, else INT64_MAX.
+ * Returns the longest sleep before the next look for due tasks, in us. Returns INT64_MAX if nobody
+ * is writing to the database.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -453,10 +439,7 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
-	/*
-	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
-	 * make epoll_fd readable, so that due tasks are looked for once more.
-	 */
+	/* -ECANCELED means that the wall clock was set, so look for due tasks once more. */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
 	store->watch.next_due_us =
@@ -496,9 +479,8 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * The inotify event of a commit comes just before its changes can be read. So while
-		 * somebody is still writing, query the database again without a pause, but at most
-		 * UNPAUSED_LOOKS times.
+		 * Do not pause while somebody commits, because the new tasks can be taken in a
+		 * moment.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -515,7 +497,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* give up if the deadline has passed, and take_once() could not get the write lock */
+	/* if the write lock was not free, give up at the deadline */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 

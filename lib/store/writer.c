@@ -12,6 +12,8 @@
  * otherwise.
  *
  * The store's own thread, the keeper, leads for submits, for which nobody waits, and checkpoints.
+ * If a checkpoint cannot run, because another process checkpoints or the disk is full, the keeper
+ * waits for more commits.
  *
  * Labels:
  * [work] batch_answer, lead_hand_on → work_await: carries what the leader has written to a work
@@ -194,8 +196,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
 		/*
-		 * If nobody else writes, yet the lock by which writers queue did not become free in
-		 * time, the process that holds it hangs. Then ignore that lock for a minute.
+		 * If a process keeps the lock by which writers queue, but does not write, ignore
+		 * that lock for a minute.
 		 */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
@@ -338,9 +340,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Finishes the work items of one kind, and wakes the threads that wait for them. If `changes` is
- * true, finishes the items that change tasks; the caller must then hold synced.lock. Otherwise
- * finishes the items that take tasks. Returns the items of the other kind.
+ * Finishes the items that change tasks, or if `changes` is false, those that take tasks. Wakes the
+ * threads that wait for them. Returns the other items.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -474,9 +475,8 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 }
 
 /*
- * Makes the next writer overwrite the WAL from its beginning, if no reader needs the WAL any more.
- * If too little disk space is reserved at the end of the WAL, reserves more, and waits up to
- * `waits_ns` for the write lock that this needs. Only the leader may call this.
+ * Makes the next writer overwrite the WAL from its beginning, unless a reader needs the WAL. Waits
+ * up to `waits_ns` for the write lock if disk space must be reserved.
  */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
@@ -586,21 +586,14 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	result = wal_checkpoint(store, store->keeper.statements.db, SQLITE_CHECKPOINT_PASSIVE, &log,
 	                        &copied);
 	lock_give(&store->keeper.lock);
-	/*
-	 * `log` is the number of frames (pages) in the WAL, or -1 if another process is
-	 * checkpointing or the disk is full. After -1, `bytes` is unchanged, and the thread waits
-	 * for more commits.
-	 */
+	/* `log` is the number of frames in the WAL, or -1 if the checkpoint could not run */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
 	restarts = !files_have_room(&store->files, bytes) ||
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/*
-	 * The checkpoint has found the WAL's length, with all that other processes have appended.
-	 * But if wal_bytes has changed meanwhile, this store has committed, and wal_bytes is newer.
-	 */
+	/* Store the length that the checkpoint found, unless a commit has stored a newer one. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
