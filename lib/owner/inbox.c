@@ -74,8 +74,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 	uint64_t total = 0;
 
 	/*
-	 * The loads below are relaxed, because a wrong count does no harm: the owner is woken
-	 * although few slots wait, or a little too late.
+	 * Relaxed is enough: if the count is wrong, the owner is woken a little too early or too
+	 * late.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];

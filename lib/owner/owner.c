@@ -12,6 +12,16 @@
  * Only the control flow is here. What becomes of a timer is decided by its deadline and state
  * (timer/timer.h), and an entry of the schedule is only a hint.
  *
+ * owner_put_expiry() schedules the next period of a timer even if its queue is closed. A consumer
+ * may have taken the handle before the close, and may deliver the event now. That arms the timer,
+ * and the owner is not told, because the entry exists (timer/timer.c). If the timer was cancelled
+ * since it expired, the entry is not needed. Whoever arms the next timer in the slot pushes the
+ * slot into the inbox, and the owner then replaces the entry.
+ *
+ * While many timers expire, most of the cost is wake-ups, so owner_gather() lets the passes begin
+ * OWNER_GATHER_NS apart. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
+ * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
+ *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
@@ -148,8 +158,8 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
 	/*
-	 * If the timer was re-armed before anybody took its previous event, the handle may still be
-	 * in the outbox from then. Remove it, so that consumers do not find the handle twice.
+	 * Remove the handle of the timer's previous event, if it is still in the outbox, because
+	 * consumers must not find the handle twice.
 	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
@@ -178,13 +188,13 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule the next period even if the queue is closed: a consumer that already has the
-	 * handle may deliver the event, which arms the timer without telling the owner.
+	 * Schedule the next period even if the queue is closed, because a consumer that still
+	 * delivers the event relies on the entry.
 	 */
 	if (expiry->interval_ns > 0)
 		/*
-		 * If the timer was cancelled meanwhile, the entry does no harm: the owner corrects
-		 * it when the slot gets a new timer.
+		 * If the timer was cancelled after it expired, this entry does no harm: the owner
+		 * finds the slot free when the entry is due.
 		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -312,9 +322,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest schedule entries if their timers' deadlines were moved later, so that the
- * owner does not wake up for nothing. Returns false after OWNER_REST entries: then empty the inbox,
- * and call it again.
+ * Moves the earliest schedule entries to the times at which their timers are due now. Returns true
+ * if no more entries need it. Returns false if it stopped after OWNER_REST entries.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -326,8 +335,8 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * The next call must find the earliest time anew, because the timer that
-			 * has it now may have expired by then.
+			 * Forget the earliest time, because its timer may have expired before the
+			 * next call.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -355,8 +364,8 @@ static void owner_begin_pass(struct owner *owner)
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough. A thread counts itself in `pass_waiters` and then wakes the owner. If
-	 * this load misses the count, the owner calls this function again, because it was woken.
+	 * Relaxed is enough: each waiting thread also wakes the owner, so if this load misses a
+	 * thread, another pass follows.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
@@ -371,11 +380,7 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
-	/*
-	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
-	 * wake-ups. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
-	 * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
-	 */
+	/* Decide once per OWNER_CROWD_NS whether many timers expire at present. */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
@@ -408,8 +413,8 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
 	/*
-	 * The owner's wake-up time is now later. If the inbox has a slot, make another pass,
-	 * because the thread that pushed it may have read the earlier time and not woken the owner.
+	 * The owner's wake-up time is later now. Check the inbox once more, as the head of
+	 * promise.c explains.
 	 */
 	return !inbox_empty(owner->world.inbox);
 }

@@ -12,7 +12,8 @@
  *
  * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: the previous pass has ended; owner_wait_pass →
- *         owner_begin_pass: a queue is gone.
+ *         owner_begin_pass: a queue is gone. A load cannot have release order, so owner_wait_pass()
+ *         reads the number by adding 0.
  */
 #define _GNU_SOURCE
 #include "owner/owner.h"
@@ -49,7 +50,7 @@
  */
 #define OWNER_FETCH_NS 1000
 
-/* Before a sleep at least this long, the owner counts timers more often: see owner_show_ahead(). */
+/* The owner is busy if its next sleep is shorter than this: see owner_show_ahead(). */
 #define OWNER_SHOW_NS 2000000
 
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
@@ -101,9 +102,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns` and returns true. Returns false as soon as owner_wanted() is true. Also
- * returns false if `until_ns` is more than `ahead_ns` away: that is too long to spin, and the owner
- * should sleep again.
+ * Spins until `until_ns`, and returns true then. Returns false as soon as owner_wanted() is true.
+ * Returns false if `until_ns` is more than `ahead_ns` away, which is too long to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -117,9 +117,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd to `at_ns`, so that the next sleep ends then. *timeout_ns becomes UINT64_MAX (no
- * timeout), or a short timeout if the kernel refuses. Returns false if somebody has set the wall
- * clock: a timer may be due now, so don't sleep.
+ * Sets the timerfd to expire at `at_ns`, and *timeout_ns to UINT64_MAX. If the kernel refuses,
+ * *timeout_ns becomes a short timeout. Returns false if the wall clock was set: then a timer may be
+ * due now.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -180,9 +180,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon. Counting is slow. So the owner counts at
- * most once a second if the sleep until `until_ns` is long (OWNER_SHOW_NS), and at most once in ten
- * seconds if it is short. Returns true if the owner has counted.
+ * Publishes for timerhub-top how many timers are due soon. Counts them at most once a second, or if
+ * the owner is busy, once in ten seconds. Returns true if it has counted them.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -260,9 +259,8 @@ static void owner_share_cpus(pid_t tid)
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
 	/*
-	 * First ask for all CPUs. The kernel then allows those of this thread's cpuset, and later
-	 * also the CPUs that are added to the cpuset. If thread `tid` has a different mask, copy
-	 * it, although the kernel never adds CPUs to such a mask.
+	 * First try to allow all CPUs. Unlike a copy of the other thread's mask, this also allows
+	 * CPUs that are added to the cpuset later.
 	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
@@ -448,9 +446,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Read `passes_begun` by adding 0 instead of loading it, because a load cannot have release
-	 * order. [pass] pairs with owner_begin_pass(): in every later pass (round of work), the
-	 * owner sees that the caller's queue is gone.
+	 * [pass] pairs with owner_begin_pass(): in every later pass, the owner sees that the
+	 * caller's queue is gone. Adding 0 is a load with release order.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -36,9 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, because the owner must store the new number before it reads the inbox. A
-	 * producer first pushes a slot and then loads the number. If the producer loads the old
-	 * number, the owner reads the inbox after the push, and finds the slot.
+	 * Seq_cst: if a producer still loads the old number, the owner finds its slot when it reads
+	 * the inbox (head of inbox.c).
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
@@ -61,13 +60,10 @@ bool promise_woken(const struct promise *promise)
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
 	/*
-	 * Relaxed is enough: this thread has loaded `pass` from promise->pass, which only grows, so
-	 * this load returns no smaller number.
+	 * Relaxed is enough, because `pass` was loaded from promise->pass, and that number never
+	 * falls.
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
-	/*
-	 * Only raise the number. If this thread was preempted after it had loaded `pass`, another
-	 * thread may have stored a larger number meanwhile.
-	 */
+	/* Never lower the number: another thread may have recorded a later pass already. */
 	u64_raise(&promise->woken_pass, pass);
 }

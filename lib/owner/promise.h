@@ -18,8 +18,8 @@ struct promise {
 };
 
 /*
- * Sets up the promise, the time by which the owner will read the inbox: 0 if it is about to do so,
- * UINT64_MAX if it waits to be woken.
+ * Sets up the promise. `look_by_ns` is the time by which the owner will read the inbox: 0 if it
+ * will do so at once, UINT64_MAX if it waits to be woken.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
@@ -30,9 +30,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Replaces the time by which the owner will read the inbox again. Returns true if the new time is
- * later: then the owner must read the inbox now, because a caller that saw the old time may not
- * have woken it.
+ * Stores a new time by which the owner will read the inbox again. Returns true if it is later than
+ * the old one: then the owner must read the inbox now (promise.c says why).
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

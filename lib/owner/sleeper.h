@@ -3,6 +3,7 @@
  * A sleeper is what the owner's thread sleeps in until its next timer is due, or until a caller
  * rings the bell, the eventfd that wakes the owner. There are two of them: sleeper_uring.c sleeps
  * in io_uring, where the kernel allows it, and sleeper_poll.c in ppoll(2), which works everywhere.
+ * Neither of them reads or closes the timerfd.
  */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
@@ -39,8 +40,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd that ends a sleep when it expires, or -1. Sleeping neither reads nor closes it.
-	 * Do not store another one here: sleeper_uring.c polls the one it was opened with.
+	 * The timerfd that ends a sleep when it expires, or -1. While the sleeper is open, no other
+	 * timerfd may be stored here, because sleeper_uring.c would not poll it.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */

@@ -72,16 +72,16 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner clears a slot's bits from the top level down, so read them from the bottom up.
-	 * If all three are found set, the owner is still going to take the slot.
+	 * The owner clears the top level first, so read it last. If all three bits are set, the
+	 * owner will still take the slot.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Clears the lowest bit of map->bits[level], and returns the index of that bit within its level. On
- * level 0 the index is a slot. On a higher level it is the index of a word of the level below.
+ * Clears the lowest bit of map->bits[level]. Returns what the bit stands for: on level 0 a slot, on
+ * a higher level the index of a word of the level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -105,9 +105,8 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Find the next word of this level. On the top level, take all words one by one. On
-		 * a lower level, each bit of the level above stands for a word of this level. If no
-		 * bit is left above, go up one level first, to load more bits.
+		 * Find the next word of this level. Below the top level, each bit of the level
+		 * above says which word comes next.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,9 +144,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Reading the top level is enough. The owner stored its new wake-up time before this call,
-	 * and a producer loads that time after it has set the top bit. If this loop misses the bit,
-	 * the producer sees the new time, and wakes the owner if needed.
+	 * Reading the top level is enough, because a producer loads the owner's wake-up time only
+	 * after it has set the top bit.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

@@ -11,21 +11,37 @@
  * timer, up to 32 if it was taking events or cancelling many timers, and more only in
  * arena_take_list().
  *
+ * If another thread takes the top slot and arms a timer in it, the timer's data overwrites the
+ * link, and a thread that still reads the link gets any number. Its compare-and-swap of the top
+ * then fails, so no slot is taken because of such a number. slot_is_none() aborts on it, so it is
+ * called only after the swap. In shard_read_top() the swap changes nothing, and has release order
+ * to keep the load of the link before it.
+ *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
  * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
- * timers, and the four pairs of a cache line mostly stay with one CPU.
+ * timers, and the four pairs of a cache line mostly stay with one CPU. arena_put_many() lets the
+ * CPU keep more, because a thread that takes many events may also arm many timers: as many slots as
+ * the shard has used, and ARENA_KEEP more.
  *
  * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
  * the stacks of others. But at each ARENA_LOOK-th fresh slot it searches all stacks, and takes a
- * slot from one with more than ARENA_LEAVE slots instead. So memory grows only with the number of
- * live timers, however the bursts of CPUs alternate: if such a search finds nothing, each stack has
- * at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are taken from each end of a
- * shard before the next search.
+ * slot from one with more than ARENA_LEAVE slots instead. It begins with the stack on which it last
+ * found one, because a thread that arms many timers empties one stack after the other. So memory
+ * grows only with the number of live timers, however the bursts of CPUs alternate: if such a search
+ * finds nothing, each stack has at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots
+ * are taken from each end of a shard before the next search. For that, shard_has_surplus() must not
+ * be false by mistake.
  *
  * Different CPUs take fresh slots from different shards, because a CPU also prefetches the lines
  * next to those that it uses: if two threads re-armed timers in alternate cache lines, each re-arm
  * would take 1.1 times as long. A fresh slot is written before it is read, because a read would map
  * the kernel's page of zeros, which all CPUs would have to drop from their TLBs at the first write.
+ *
+ * arena_next_shard() prefers the shard right after the last one, if it is wholly unused. Otherwise
+ * it finds the longest sequence of wholly unused shards, and chooses the one in the middle: if
+ * another CPU begins with the first of them, each of the two CPUs can use half of the sequence. If
+ * no shard is wholly unused, it chooses one that has unused slots left. shard_other() gives each
+ * CPU another order of the shards, so CPUs rarely choose the same one.
  *
  * If arena_has() finds too few free slots, there was a moment at which that was true. It adds up
  * the fresh slots and the stacks, and then finds each top as it was. So no stack has changed in
@@ -33,6 +49,13 @@
  * slots only falls. Each top is read again by a CAS that changes nothing, because a load might
  * return an older value: if one thread puts slot A back, and another then takes the last fresh slot
  * B by a relaxed CAS, a third thread that sees that B is taken could still load a top without A.
+ *
+ * A thread changes shard->fresh when it takes a fresh slot, and gives the handle of the timer away
+ * later. So whoever has the handle sees the change, even by a relaxed load.
+ *
+ * shard_note() takes the larger of two words for the newer: the high bits count takes, and between
+ * two takes the depth in the low bits only grows. It looks at the sign of the difference, because
+ * the count wraps.
  *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
@@ -198,9 +221,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads come here in any order, but only a larger word replaces the old one. Larger means
-	 * newer: the high bits count takes, and between two takes the depth in the low bits only
-	 * grows. The difference is signed, because the count of takes wraps.
+	 * Another thread may have stored newer numbers already. Replace the old word only if the
+	 * new one is larger (head of this file).
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -227,9 +249,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Returns true if `slot` is SLOT_NONE, the end of a stack, and false if it is a slot of the arena;
- * otherwise aborts. Call this only after a CAS has confirmed that `slot` was on the stack: before,
- * it can be any number.
+ * Returns true if `slot` is SLOT_NONE, the end of a stack. Returns false if it is a slot of the
+ * arena. Aborts if it is neither. Call this only after the CAS (head of this file).
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -266,13 +287,13 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 		invariant(slot < arena->capacity);
 		/*
-		 * Relaxed is enough for the link to the slot below: the acquire load of shard->top
-		 * came first, and the CAS fails if another thread has overwritten the link.
+		 * Relaxed is enough to load the link to the slot below, because the acquire load of
+		 * shard->top came first.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		/*
-		 * The CAS need not release: a thread that loads the new top still sees what
-		 * shard_push() has released, because a CAS continues the release sequence.
+		 * The CAS need not release: it continues the release sequence that the CAS in
+		 * shard_push() has begun.
 		 */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -303,9 +324,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * The loop follows the links from slot to slot. Relaxed loads are enough: the
-		 * acquire load of shard->top came first, and the CAS fails if another thread has
-		 * overwritten one of the links.
+		 * Relaxed is enough to load the links, because the acquire load of shard->top came
+		 * first.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -325,8 +345,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Counts the slots on a stack whose top word is `top`. If another thread has taken the top slot,
- * the result is wrong, and a CAS of the top fails.
+ * Returns how many slots are on the stack whose top word is `top`. The number is right only if a
+ * CAS of the top succeeds afterwards.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -338,8 +358,8 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack has so many free slots that another CPU may take some. A wrong true does no
- * harm, but a wrong false could let memory grow.
+ * Tells whether a stack has so many free slots that another CPU may take some. True is only a
+ * guess, but false is certain.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -350,11 +370,10 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	if (top_slot(top) == SLOT_NONE)
 		return false;
 	test_point(TEST_POINT_TAKE_READ_TOP);
-	/* Acquire, so that the return statement below loads the top again after this load. */
+	/* The acquire makes sure that shard->top is loaded again only after this load. */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
 	/*
-	 * If the top has changed since, the depth in the link may be wrong. Then return true,
-	 * because a wrong true does no harm.
+	 * If the top has changed, return true too, because the depth in the link may be wrong then.
 	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
@@ -383,8 +402,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * This CAS pairs with the acquire loads marked [free]: a thread that takes one of
-		 * these slots sees its link, and everything that its last user did.
+		 * Pairs with the loads of shard->top marked [free]: whoever takes one of these
+		 * slots also sees what was stored in it before.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -404,8 +423,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough: a thread that takes an unused slot changes shard->fresh before it
-	 * gives a handle away, so whoever has the handle no longer counts the slot as unused.
+	 * Relaxed is enough: a thread that knows a timer also sees that its slot is no longer
+	 * unused (head of this file).
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -431,9 +450,8 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * The CAS stores the same top again. It fails if another thread has changed the top
-		 * meanwhile. Then the depth may be wrong, and is computed anew. The release order
-		 * keeps the load of the link, in stack_depth(), before the CAS.
+		 * The CAS stores the same top again. If another thread has changed the top, the CAS
+		 * fails, and the depth is computed anew.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -455,8 +473,8 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
 	/*
-	 * Begin where the last search succeeded, because a thread that arms many timers empties one
-	 * stack after the other. Relaxed is enough: a wrong value costs only a longer search.
+	 * Begin where the last search succeeded. Relaxed is enough: a wrong value costs only a
+	 * longer search.
 	 */
 	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
@@ -488,8 +506,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 
 	while (fresh_next(fresh) < fresh_end(fresh)) {
 		/*
-		 * The shard's CPUs take slots from the lower end and all others from the upper end,
-		 * so that they meet in one cache line at most.
+		 * The shard's own CPUs take the lowest unused slot, and all other CPUs the highest,
+		 * so that they rarely share a cache line.
 		 */
 		bool own = index == home;
 		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
@@ -497,8 +515,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * At every ARENA_LOOK-th unused slot, try a long stack of another CPU instead.
-		 * Otherwise memory would grow although slots that were used before lie free.
+		 * At every ARENA_LOOK-th unused slot, first try to take a free slot from a long
+		 * stack (head of this file).
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -513,8 +531,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the schedule has no entry for the slot. Relaxed is enough,
-		 * because no other thread has the slot.
+		 * In a free slot, the deadline "never" means that it has no schedule entry. Relaxed
+		 * is enough, because only this thread uses the slot.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -523,8 +541,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the next shard for a CPU that has used up all slots of `last`. `home` is the CPU's own
- * shard; `last` is `home` or was chosen before. Returns ARENA_SHARDS_MAX if no slot is unused.
+ * Chooses the shard from which a CPU takes unused slots next. `home` is the CPU's own shard, and
+ * `last` is the one that it has used up. Returns ARENA_SHARDS_MAX if no slot is unused.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -535,18 +553,11 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
-		/*
-		 * `any` is the third choice, if no shard is wholly unused: a shard that has unused
-		 * slots left. shard_other() gives each CPU another order of the shards, so that
-		 * CPUs rarely choose the same shard.
-		 */
+		/* `any` has unused slots left. It is chosen only if no shard is wholly unused. */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/*
-		 * First choice: the shard right after `last`, with which this loop begins (`i` is
-		 * 1). If that shard is wholly unused, `row` is 1, otherwise 0.
-		 */
+		/* If the shard right after `last` is wholly unused, choose it. */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -554,11 +565,7 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 			middle = (index - row / 2) & arena->shard_mask;
 		}
 	}
-	/*
-	 * Second choice: find the longest sequence of wholly unused shards, and choose the one in
-	 * the middle. If another CPU begins with the first of them, each of the two CPUs can use
-	 * half of the sequence.
-	 */
+	/* Otherwise choose the middle of the longest sequence of wholly unused shards. */
 	if (longest > 0)
 		return middle;
 	return any != home ? any : ARENA_SHARDS_MAX;
@@ -572,8 +579,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
 	/*
-	 * Relaxed is enough: a shard that has no unused slots never gets new ones, so an old value
-	 * costs only a vain try.
+	 * Relaxed is enough: an old value names a shard without unused slots, and only one try is
+	 * wasted.
 	 */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
@@ -589,8 +596,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no shard has unused slots left, `next` becomes larger than any index. So this
-		 * loop ends, and later calls skip it.
+		 * If no slot is unused any more, `next` is larger than any index, and the loop
+		 * ends.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -622,9 +629,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Read every top again. If none differs, no stack has changed meanwhile, so all
-		 * depths were right at one moment. shard_read_top() reads by a CAS, because a load
-		 * could return an old top.
+		 * Read every top again. If none has changed, all depths were right at the same
+		 * moment.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
@@ -695,8 +701,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * Find out beforehand whether enough slots are free. To take unused slots and to put them
-	 * back again would cost memory, because their pages stay in use.
+	 * First find out whether enough slots are free: once an unused slot was taken, its memory
+	 * stays in use.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
@@ -770,8 +776,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Put the slots onto this CPU's stack, where a thread that takes events and arms timers
-	 * finds them. The stack may hold as many slots as its shard has used, and ARENA_KEEP more.
+	 * Put the slots onto this CPU's stack, unless it has ARENA_KEEP slots more than its shard
+	 * has used.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -786,8 +792,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		/*
-		 * Relaxed is enough: a thread that arms a timer in a new slot changes this word
-		 * before it gives the handle away, so whoever knows the timer sees the change.
+		 * Relaxed is enough: if this thread knows a timer, it also sees that its slot is no
+		 * longer unused (head of this file).
 		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 

@@ -53,8 +53,8 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 void arena_close(struct arena *arena);
 
 /*
- * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if
- * there was a moment during the call at which no slot was free.
+ * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if,
+ * at one moment of the call, no slot was free.
  */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 

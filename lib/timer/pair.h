@@ -22,6 +22,10 @@
  * who arms or re-arms the timer pushes the slot too, because the thread that set it may have been
  * stopped before its push.
  *
+ * When a timer ends, its entry can stay in the schedule. While "claimed" is clear, the deadline of
+ * the free slot tells of it: if the deadline is a time, there is an entry for that time or earlier,
+ * which the slot's next timer can use. If it is "never", there is none to rely on.
+ *
  * Within a slack there is only one time with the most trailing zero bits, because between two
  * numbers with equally many lies one with more. If two timers have the same slack, the one with the
  * later deadline never expires first.
@@ -63,9 +67,8 @@ _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags en
 /* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot, but the schedule may still have an entry of the last timer. If
-	 * STATE_CLAIMED is clear, `deadline_ns` tells: it is "never" if there is no entry, else the
-	 * entry is for `deadline_ns` or earlier.
+	 * No timer uses the slot. The schedule may still have an entry of the last timer: see the
+	 * head of this file.
 	 */
 	TIMER_FREE = 0,
 	/*
@@ -183,8 +186,8 @@ static inline bool state_is_of(uint64_t state, uint64_t handle)
 }
 
 /*
- * Tells by a single comparison whether the handle names the timer with this state, the timer is
- * armed, and it has none of the given flags.
+ * Returns true if the handle names the timer with this state, the timer is armed, and none of
+ * `flags` is set.
  */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
@@ -241,8 +244,8 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns when a timer should expire: at the time within its slack that has the most trailing zero
- * bits. So timers with overlapping slack often share a wake-up.
+ * Returns the time at which a timer should expire, at most `slack_ns` after its deadline. It is the
+ * time with the most trailing zero bits, so timers often share a wake-up.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -254,9 +257,8 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Compare `last` with the number just before the deadline. Find the highest bit that
-	 * differs, which is 1 in `last`, and clear all bits of `last` below it. Example: 10011
-	 * (just before the deadline) and 10110 (`last`) give 10100.
+	 * Find the highest bit in which `deadline_ns - 1` and `last` differ. Clear all lower bits
+	 * of `last`. Example: 10011 and 10110 give 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

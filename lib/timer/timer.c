@@ -9,6 +9,15 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
+ * timer_cancel() compares and changes only the state of an armed timer. So timer_move() may make
+ * the deadline later at the same time. That is harmless, because the schedule entry of a free slot
+ * may be earlier than the slot's deadline.
+ *
+ * timer_true_ns() does not find out whether the slack that it reads belongs to the deadline. If
+ * another thread arms a new timer in the slot meanwhile, the old deadline gets the new slack. The
+ * result is still early enough for the new timer, unless that has an earlier deadline than the old
+ * one. Then the thread pushes the slot into the inbox, as for every earlier deadline.
+ *
  * Every change has acquire and release order, although some would need less.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
@@ -63,9 +72,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. If the schedule has no early enough
- * entry for the slot (pair_covers() is false), sets STATE_CLAIMED, so that the owner reads the
- * timer and schedules it.
+ * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the owner
+ * must be told (pair_covers() is false).
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -87,8 +95,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	struct pair free, armed;
 
 	/*
-	 * Relaxed is enough, because arena_take() lets this thread see what the slot's last user
-	 * did. If the owner changes the slot meanwhile, the CAS below fails.
+	 * Relaxed is enough: arena_take() lets this thread see what the slot's last user has
+	 * stored.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -103,8 +111,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
 	/*
-	 * The probe costs nothing: the handle was computed a few lines above, so it is still in a
-	 * register, except when ret_handle is NULL.
+	 * If ret_handle is not NULL, the handle is in a register already, so the probe costs
+	 * nothing.
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
@@ -156,8 +164,8 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
 	/*
-	 * The owner will read the slot at this time at the latest. So a new timer in the slot need
-	 * not be pushed into the inbox, unless the timer is due earlier.
+	 * The slot's schedule entry is for this time or earlier. So the slot's next timer needs no
+	 * other entry unless it is due earlier.
 	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
@@ -196,9 +204,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	/*
-	 * Change only the state, because a CAS of 8 bytes is cheaper than one of 16. timer_move()
-	 * may make the deadline later at the same time. That is harmless: a free slot's deadline
-	 * may be later than its schedule entry.
+	 * Change only the state, because a CAS of 8 bytes is cheaper than one of 16 (head of this
+	 * file).
 	 */
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
 		return timer_cancel_any(timers, handle, queue);
@@ -251,18 +258,16 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes, because it has release order. A thread that changes
-	 * the timer after this CAS also sees that the slot is no longer in the inbox, and so pushes
-	 * the slot again (spill_map.c).
+	 * Make the CAS even if nothing changes: whoever changes the timer later must see that the
+	 * slot has left the inbox (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * Return whether the slot's schedule entry must change. If the entry may be too late for
-	 * the timer, some thread has set STATE_CLAIMED, so without that flag the entry is good. A
-	 * timer that has expired or is idle needs no new entry.
+	 * Without STATE_CLAIMED, the schedule entry is early enough. A timer that has expired or is
+	 * idle needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -275,8 +280,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
-	 * Leave a claimed slot as it is: the owner will find it in the inbox, and timer_look() sets
-	 * the deadline then.
+	 * If STATE_CLAIMED is set, timer_look() will change the deadline. If the deadline is
+	 * "never", there is nothing to change.
 	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
@@ -316,9 +321,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is over too, the timer becomes OVERDUE, and the owner
-			 * does not schedule it. The consumer of its event arms it again, and tells
-			 * the owner.
+			 * If the next period is due too, the timer becomes OVERDUE, and is not
+			 * scheduled again.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -344,9 +348,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If another thread arms a new timer in the slot now, the old deadline gets the new
-		 * slack. For a new deadline that is not earlier, the result is early enough. A
-		 * timer with an earlier deadline goes into the inbox.
+		 * If another thread arms a new timer in the slot now, this time may be wrong. The
+		 * head of this file says why that is harmless.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -380,8 +383,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * If the deadline is in the future, another thread has re-armed the timer after the state
-	 * was loaded and before the deadline was loaded. So load both again.
+	 * If the deadline is in the future, another thread has re-armed the timer since the state
+	 * was loaded.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

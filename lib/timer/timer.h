@@ -9,8 +9,13 @@
  * What a timer was armed with, its record (struct timer_cold), is written before the pair is
  * published, and read between the load of the pair and the compare-and-swap that expects what was
  * loaded. As in a seqlock, the accesses are relaxed: if the swap succeeds, what was read belonged
- * to this timer. Two readers do without such a proof. One is timer_true_ns(), which says why. The
- * other is hub_submit(): it may read the slack of the slot's next timer if this one has ended.
+ * to this timer. Two readers do without such a proof. One is timer_true_ns(), and the head of
+ * timer.c says why. The other is hub_submit(): it may read the slack of the slot's next timer if
+ * this one has ended.
+ *
+ * timer_snapshot() returns a deadline and a state of the same timer. If the owner calls it, the two
+ * were even there at the same moment. Only the owner expires timers and clears STATE_CLAIMED, so no
+ * other thread can change the state and then restore it.
  *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
  */
@@ -61,7 +66,7 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* Tells a thread that has changed a timer what it still has to do. */
+/* What a thread that has changed a timer still has to do. */
 enum timer_left {
 	TIMER_NOTHING,
 	/*
@@ -70,8 +75,8 @@ enum timer_left {
 	 */
 	TIMER_PUSH,
 	/*
-	 * Make sure that the slot is in the inbox, and wake the owner as for TIMER_PUSH. The thread
-	 * that set STATE_CLAIMED may have been stopped before it pushed the slot.
+	 * Do the same as for TIMER_PUSH, but first check whether the slot is in the inbox already:
+	 * another thread may have pushed it.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -127,14 +132,13 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * The acquire makes the next load return the state that timer_change() has stored
-		 * together with this deadline, or a newer state.
+		 * Pairs with timer_change(): whoever loads this deadline also sees the state that
+		 * was stored with it, or a newer one.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * If the owner loads the same state as before, the state and the deadline were
-		 * there at the same moment. Other threads cannot change the state and then restore
-		 * it, because only the owner expires timers and clears STATE_CLAIMED.
+		 * If the state is the same as before, it belongs to the same timer as the deadline
+		 * (head of this file).
 		 */
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -219,15 +223,15 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
 	/*
-	 * Relaxed is enough for both loads: the CAS below fails if they are out of date, and
-	 * acquires if they are not.
+	 * Relaxed is enough, because the CAS below acquires, and fails if one of these values is
+	 * out of date.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/*
-	 * Make the CAS even if the deadline stays the same. It is also a release: the thread that
-	 * takes the timer's event sees everything that this thread stored before.
+	 * pair_cas_acq_rel() is called even if the deadline stays the same, because it also
+	 * publishes what this thread has stored before.
 	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
@@ -329,14 +333,14 @@ enum timer_expired {
 
 /*
  * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
- * due by `by_ns`. If its next period is due by `now_ns` too, it becomes TIMER_OVERDUE.
+ * due by `by_ns`. A timer that is due again by `now_ns` becomes TIMER_OVERDUE.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /*
- * Returns when a periodic timer that has just expired is to expire next: at its first deadline
- * after `now_ns`, or later by at most its slack.
+ * Returns when a periodic timer that has just expired should expire next. That is its first
+ * deadline after `now_ns`, or a time within its slack after that.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -346,15 +350,15 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Computes for which time a slot should be scheduled instead of `filed_ns`: a later time if the
- * timer was moved, UINT64_MAX if the slot is free, else `filed_ns`. Earlier deadlines do not matter
- * here, because they reach the owner through the inbox.
+ * Returns for which time a slot should be scheduled that is scheduled for `filed_ns` now. Returns
+ * UINT64_MAX if the slot is free. Returns a later time if the timer was moved. Otherwise returns
+ * `filed_ns`.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Tells the owner whether somebody can still take the event of this handle in the outbox. If it is
- * taken or cancelled right afterwards, the owner keeps a useless handle a little longer.
+ * Tells the owner whether the handle's event still waits to be taken. True may be out of date, and
+ * then the owner keeps a useless handle a little longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
@@ -368,8 +372,8 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 }
 
 /*
- * Ends an expired timer because its queue is closed. Returns false if it has ended or was re-armed.
- * Only for the owner, because only it makes timers expire.
+ * Ends an expired timer whose queue is closed. Returns false if the timer has ended already or was
+ * re-armed. Only the owner may call it.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -390,8 +394,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
                                             uint64_t now_ns, uint64_t *ret_count);
 
 /*
- * Arms an expired timer again, because the wall clock was set back and the timer's deadline is in
- * the future once more.
+ * Takes back an expiry because the wall clock was set back: arms the timer again for its deadline,
+ * which is in the future once more.
  */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
