@@ -70,9 +70,8 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * While a cluster moves the queue's keys to a node, the node runs a command on them only
-	 * directly after the command ASKING. `asking` is true if the keys are moving to this
-	 * server, and `next_asking` if they are moving to next_host.
+	 * True if the command ASKING must go before each command to next_host (`next_asking`), or
+	 * to this server (`asking`). README.md says why.
 	 */
 	bool next_asking, asking;
 	/*

@@ -142,8 +142,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			look_by_us = value;
 	}
 	/*
-	 * Relays, the processes that serve the queue, have promised to poll Redis by `look_by_us`.
-	 * If they are this late, they are dead, although they are still registered.
+	 * Some relay should have polled by `look_by_us`. If that time is long past, all registered
+	 * relays have died.
 	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
@@ -152,8 +152,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Sets *ret_unheard if no process has subscribed to the queue's wake-up messages. A relay then
- * learns of a new task only when it polls next. Clears *ret_unheard if the Redis user may not ask.
+ * Sets *ret_unheard to true if no process has subscribed to the queue's wake-up messages. Sets it
+ * to false if one has, or if the Redis user may not ask.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {

@@ -75,8 +75,8 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns the earliest local time at which the lease of a stream entry can have begun: when Redis
- * added the entry, but not before the read was sent.
+ * Returns the earliest local time at which an entry's lease can have begun. That is the later of
+ * two times: when Redis added the entry, and when the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -224,8 +224,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 	struct delivery **at;
 
 	/*
-	 * Move the deliveries one by one to the head of the list that callers take from, the last
-	 * one first. They end up in that list in the order in which they were set aside.
+	 * Each delivery goes to the head of the list that callers take from. Begin with the last
+	 * one, so that they keep their order.
 	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;

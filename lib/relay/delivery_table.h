@@ -74,7 +74,8 @@ struct arrival {
 
 /*
  * Adds the deliveries in a reply to XREADGROUP, except known ones and entries of other programs.
- * Returns how many it has added. After -ENOMEM the rest comes again when its leases end.
+ * Returns how many it has added, or -ENOMEM. After -ENOMEM, Redis sends the missing deliveries
+ * again when their leases end.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
@@ -92,15 +93,14 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Lets callers take the set-aside deliveries of server `shard` again. Begins with the delivery that
- * was set aside last, and stops at a delivery that must stay aside beyond now_ns. Returns until
- * when that delivery must stay aside, or UINT64_MAX if no delivery is left.
+ * Offers the set-aside deliveries of server `shard` to callers again, if their time has come.
+ * Returns when to call again, or UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Removes and returns the last delivery of server `shard` that no caller has taken, or returns NULL
- * if there is none. The caller must free the delivery.
+ * Removes and returns an untaken delivery of server `shard`: the one that callers would get last.
+ * Returns NULL if there is none. The caller must free the delivery.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 

@@ -18,8 +18,8 @@ enum error_reply_kind {
 
 struct error_reply {
 	/*
-	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the caller gets it
-	 * only if repeating has not helped until the timeout.
+	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the call is repeated
+	 * first, and returns the errno only at its timeout.
 	 */
 	int error;
 	enum error_reply_kind kind;

@@ -248,7 +248,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		if (result < 0)
 			return result;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
-		/* A Sentinel with an older epoch may be cut off together with an old master. */
+		/*
+		 * Do not believe a Sentinel with an older epoch: it may be cut off, and name an old
+		 * master.
+		 */
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
@@ -262,15 +265,18 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
-		/* Other Sentinels would name the same master, which has refused this program. */
+		/*
+		 * If the master refuses this program, ask no other Sentinel, because they would
+		 * name the same master.
+		 */
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
 	}
 	address->tries++;
 	/*
-	 * If most Sentinels have a lower epoch than we have seen, their configuration was begun
-	 * anew, so believe them from now on.
+	 * Most Sentinels have a lower epoch than before, so somebody has configured them anew.
+	 * Believe any epoch from now on.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
@@ -328,10 +334,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	const char *text = list;
 	int result = -EHOSTUNREACH, why = 0;
 
-	/*
-	 * Read from a copy, because `nodes` may point to address->learned, which each answer
-	 * changes.
-	 */
+	/* Copy `nodes`: it may point to address->learned, which ask_node() overwrites. */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
 	do {
 		struct address node;
@@ -434,8 +437,8 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 }
 
 /*
- * Loads the functions of timerhub.lua into the server. Their names begin with "timerhub" and `own`:
- * if `own` is "4", one of them is timerhub4_put.
+ * Loads the functions of timerhub.lua into the server. `own` becomes a part of their names: "4"
+ * makes timerhub4_put, and "" makes timerhub_put.
  */
 static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
@@ -465,9 +468,8 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Load the plain names (timerhub_put) first and the versioned ones (timerhub4_put) last. A
-	 * client that finds the versioned ones loads nothing. So if this client dies halfway, the
-	 * next one still loads what is missing.
+	 * Load the versioned names (timerhub4_put) last: if they exist, other clients take all
+	 * names to be loaded.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

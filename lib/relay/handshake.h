@@ -55,9 +55,9 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions if they are missing, each under two names: timerhub4_put for this
- * library, and timerhub_put for other languages. Version 3 used names like timerhub_put too. If
- * `replaces` is false, the functions of version 3 stay, because its clients may still call them.
+ * Loads the Redis functions that are missing. Each gets two names: timerhub4_put for this library,
+ * and timerhub_put for other languages. Functions that version 3 has loaded are replaced only if
+ * `replaces` is true.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 

@@ -49,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Redis should run the next poll (timerhub_look) `ahead_us` microseconds after it ran the last
- * answered one. Returns the local time at which to send the next poll.
+ * Returns the local time at which to send a poll. Redis then runs that poll `ahead_us` later than
+ * the last poll that was answered.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -70,9 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * While this poll was in flight, a message may have come that asks for a poll at bell_ns,
-	 * for example for a new task. Redis may have run this poll before that task was put, so use
-	 * the earlier time.
+	 * A wake-up message may have come since this poll was sent. If that message asks for an
+	 * earlier time, use its time.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -85,9 +84,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * `rank` says how many relays poll before this relay. If all relays got the message, they
-	 * poll 1 ms apart. Usually only the first two got the message: the first polls at due_us,
-	 * and the second grace_us later, in case the first has died.
+	 * The higher a relay's rank, the later it polls: by 1 ms for each rank if all relays got
+	 * the message, and otherwise by its failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest local time for which a wake-up message has asked for a poll since the last
-	 * poll was sent, or LOOK_TIMING_NEVER.
+	 * The earliest local time at which wake-up messages ask for a poll. LOOK_TIMING_NEVER if
+	 * none has come since the last poll was sent.
 	 */
 	uint64_t bell_ns;
 	/*

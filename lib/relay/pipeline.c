@@ -101,9 +101,8 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may still arrive; their epoch is below
-	 * client->epoch. Make the server refuse them until fence_us. Later it refuses them anyway,
-	 * because their deadlines have passed.
+	 * Changes that were sent on a lost connection may arrive until fence_us. Make the server
+	 * refuse them: their epoch is below client->epoch.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -213,8 +212,8 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * Changes sent on the lost connection may still arrive, with the present epoch. Raise the
-	 * epoch, so that the next handshake can make the server refuse changes with a lower one.
+	 * Changes that were sent on the lost connection may still arrive. After the epoch is
+	 * raised, the next handshake makes the server refuse them.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -249,8 +248,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether replicas must confirm a result before the caller gets it. They must for a
- * success, and for an error such as -EEXIST, which may come from an earlier, unconfirmed change.
+ * Returns whether the caller gets this result only after replicas have confirmed it. Errors that
+ * tell of an earlier change, such as -EEXIST, count too.
  */
 static bool is_result_of_fact(int result)
 {
@@ -521,8 +520,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * If several puts share a command, all but the first have `joins` set. The loop below takes
-	 * them off `sent` together, so the head of `sent` never has `joins` set.
+	 * The head of `sent` is never a put that shares the command of an earlier put (`joins`).
+	 * The loop below takes both off together.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

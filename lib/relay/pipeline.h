@@ -73,9 +73,8 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. If the queue was created for another
- * list of servers, the error is -EEXIST. After the first successful connect it is -EROFS instead,
- * because a put that returns -EEXIST says that its task exists.
+ * Returns the error that keeps requests from being sent, or 0. If the queue has another list of
+ * servers, the error is -EEXIST before the first connect, and -EROFS after it. README.md says why.
  */
 int pipeline_why(const struct pipeline *pipeline);
 

@@ -223,8 +223,8 @@ static int open_parts(struct timerhub_relay *relay)
 }
 
 /*
- * Frees a relay, also one that was opened only in part. In a forked child (`is_copy`) it leaks what
- * other threads of the parent may have been changing during the fork.
+ * Frees a relay, also one that was opened only in part. In a forked child (is_copy), does not free
+ * what the parent's threads were changing.
  */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {

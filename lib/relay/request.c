@@ -60,7 +60,10 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
-	/* A request is finished only once, because after that its caller may have freed it. */
+	/*
+	 * Only a request that has a caller is finished, and only once, because its caller may free
+	 * it then.
+	 */
 	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
@@ -82,9 +85,8 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request that the error `why` keeps from being sent: after its
- * deadline, or at once if `why` is -EEXIST (a wrong list of servers). A request that the server may
- * have carried out always waits for its deadline.
+ * Returns true if the request's deadline has passed. Also returns true if the list of servers is
+ * wrong (-EEXIST), unless the server may have carried out the request.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -164,7 +166,7 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* Negative if the deadline passed before Redis's time was read, as in a slow handshake. */
+	/* May be negative: a slow handshake can read Redis's time after the deadline. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -366,8 +368,8 @@ int request_result(const struct request *request, int result)
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
 	/*
-	 * The request was sent twice. The library has made the id, and nobody else uses it. So if
-	 * it exists, the first sending has put the task.
+	 * No other put can have an id that the library made. If Redis knows that id, the first
+	 * sending of this put has succeeded.
 	 */
 	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
@@ -436,8 +438,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * Puts that share a command share the reply. If element 0 is an error, it counts for all.
-	 * Otherwise put number `index`, from 1 on, has its result in element 2 * index.
+	 * If element 0 is an error, it is the result of all puts that share the reply. Otherwise
+	 * each put has its own result, at 2 * index.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -449,9 +451,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis says that the deadline has passed. But converting the deadline to Redis's
-		 * clock may have made it too early. Convert it again, with the time in this reply.
-		 * If the deadline is still to come, send the request again.
+		 * Redis says that the deadline has passed, but our conversion to Redis's clock is
+		 * not exact. Convert again, with the time in this reply.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -55,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The id of the stream entry that delivered the task. In a REQUEST_RECOVER: the id of the
-	 * last entry that was already listed, or "0"; Redis lists the entries with higher ids.
+	 * The id of the stream entry that delivered the task. In a REQUEST_RECOVER: the entry after
+	 * which Redis goes on listing, or "0" to begin.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -101,8 +101,8 @@ struct requests {
 };
 
 /*
- * The state of the reads that ask one server for a task and return at once if no task is ready.
- * Protected by the relay's lock.
+ * Reads that ask one server for a ready task, and return at once if there is none. The relay's lock
+ * protects the fields.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -127,26 +127,24 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * A number in each change. It grows when a connection with unanswered changes is lost, so
-	 * that the server can refuse those changes if they still arrive.
+	 * A number in each change. It grows when a connection with unanswered changes is lost. The
+	 * server then refuses changes with lower numbers.
 	 */
 	uint64_t epoch;
 	/*
-	 * A time on Redis's clock at which the deadlines of all changes sent on lost connections
-	 * have passed; 0 if there are none. Before that time such changes may still arrive, so
-	 * servers must refuse changes with an epoch below `epoch`.
+	 * The time on Redis's clock until which the server must refuse changes with an epoch below
+	 * `epoch`. 0 if no changes were in flight on a lost connection.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * The timeout of calls minus past_us, or 0 if past_us is longer. Redis remembers a put's id
-	 * only for past_us (a setting of the queue), so a later repetition could add the task
-	 * twice. Each change therefore expires cut_ns before its caller's timeout.
+	 * How much earlier than its caller's timeout each change expires; 0 unless the timeout is
+	 * longer than past_us. README.md says why.
 	 */
 	uint64_t cut_ns;
 	/*
-	 * Needed to convert times between the local clock and Redis's clock: Redis's clock said
-	 * anchor_us at some moment between the local times anchor_sent_ns and anchor_read_ns.
+	 * A time that Redis's clock has shown. It was read between the local times anchor_sent_ns
+	 * and anchor_read_ns.
 	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;
@@ -181,9 +179,9 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended. Their result is the error `why`, or -ETIMEDOUT if
- * `why` is 0 or the server may have carried them out. If `why` is -EEXIST (a wrong list of
- * servers), requests that were surely not carried out finish at once.
+ * Finishes requests whose timeout has ended. If `why` is -EEXIST, also finishes all others that are
+ * not in doubt. The result is the error `why`. It is -ETIMEDOUT for requests in doubt, or if `why`
+ * is 0.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -217,14 +215,14 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the result for the caller. If a request was sent twice, a refusal may mean that the first
- * sending has succeeded, so the result is -ETIMEDOUT.
+ * Returns the result for the caller. If a refused request was sent twice, that is -ETIMEDOUT,
+ * because the first sending may have succeeded.
  */
 int request_result(const struct request *request, int result);
 
 /*
- * Reads a request's reply, with the relay's lock held. Returns false if the request must be sent
- * again. If several puts share the reply, `index` is this put's number, from 1 on, else 0.
+ * Reads a request's reply. Returns false if the request must be sent again. Puts that share the
+ * reply are numbered from 1, by `index`, which is 0 otherwise. Called with the relay's lock held.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -107,8 +107,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll now. It must wait while its subscription to wake-up messages
- * is under way, because it could miss a message that comes after the poll.
+ * Returns false while the subscription to wake-up messages is under way. The relay polls only when
+ * that has succeeded or failed (README.md, invariant 2).
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -307,8 +307,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Stores and reports the error by which the server refuses SUBSCRIBE or PING. scheduler_answered()
- * reports it again after each poll, because tasks are late without wake-up messages.
+ * Stores the error by which the server refuses SUBSCRIBE or PING, and tells the daemon
+ * (shared_tell()). Returns the error.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

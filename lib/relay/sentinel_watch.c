@@ -118,8 +118,8 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Counts an answer whose epoch (configuration number) is below the highest known. Returns true if
- * most Sentinels have given such answers: then somebody has configured them anew.
+ * Counts an answer with a lower epoch (configuration number) than before. Returns true if most
+ * Sentinels have answered so, because then somebody has configured them anew.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {

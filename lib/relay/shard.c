@@ -60,8 +60,8 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Reads a Sentinel's answer. If it names another master, the connections are closed, because what
- * the old master still acknowledges will be lost.
+ * Reads a Sentinel's answer. If the answer names another master, closes the connections to the old
+ * one.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {

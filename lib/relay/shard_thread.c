@@ -164,8 +164,8 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * pipeline_send() asks Redis again for lost deliveries. Close the connection for takers
-	 * first, because its blocked read could bring one of these deliveries a second time.
+	 * pipeline_send() asks Redis for lost deliveries. A read on the takers' connection could
+	 * bring the same ones, so close that connection before.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -205,8 +205,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this process has in Redis: untaken tasks, its consumer, and its place among the
- * relays. If Redis is away, others get these after leases and failover delays.
+ * Gives up what this process has in Redis: its untaken tasks, its consumer, and its registration as
+ * a relay. Does nothing if Redis is not connected.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -79,8 +79,8 @@ struct shared {
 };
 
 /*
- * Shows callers that tasks were read: makes the descriptor of timerhub_relay_fd() readable, and
- * wakes one taker for each task. Called with the relay's lock held.
+ * If a task can be taken at once, makes the descriptor of timerhub_relay_fd() readable, and wakes
+ * one waiting caller for each task. Called with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 

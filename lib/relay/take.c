@@ -284,8 +284,8 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	/*
-	 * A blocking read takes 1 ms at least, and so short a timeout could end before the read is
-	 * even sent. So first ask all servers without blocking.
+	 * A blocking read waits for 1 ms at least. If the timeout is shorter, first ask all servers
+	 * without blocking.
 	 */
 	if (timeout_ns < NS_PER_MS) {
 		int unused, result = take_briefly(relay, ret_task, &unused);
@@ -335,8 +335,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * When a program begins to take, makes its process serve the queue (move due tasks into the stream)
- * unless its config forbids that. If no process served the queue, takes would wait for ever.
+ * Called when a program takes. From its first take on, the program also serves the queue (moves due
+ * tasks into the stream), unless its config forbids that.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -394,8 +394,8 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * After the first timerhub_relay_fd() the library reads one task in advance. Otherwise an
-	 * event loop that polls ready_fd before its first take would never be woken.
+	 * The first call lets the library read one task in advance. Only a task that was read makes
+	 * ready_fd readable.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

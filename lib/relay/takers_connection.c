@@ -105,9 +105,8 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
 	/*
-	 * If a read for one task is in flight on the other connection (for commands), send none
-	 * here. Otherwise each of the two reads could bring a task, and one of them would wait in
-	 * this process while workers elsewhere are idle.
+	 * Read nothing here while a read is in flight on the command connection, because two reads
+	 * could bring two tasks for one taker.
 	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
