@@ -18,7 +18,10 @@ struct notifier {
 	 * that a call in which a signal handler forks moves no byte of the shared eventfd there.
 	 */
 	const struct bell_words *bells;
-	/* The futex word on which timerhub_wait() blocks. It is odd, but 0 in a forked child. */
+	/*
+	 * A futex word: threads in timerhub_wait() sleep until its value changes. The value is 0
+	 * only in a forked child, where nobody may sleep.
+	 */
 	atomic_u32 *ticket;
 	/* 0: the owner must write to the eventfd when it publishes an event. 1: it need not. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;

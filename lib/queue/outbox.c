@@ -89,7 +89,7 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/* If a few cells are in use, there is room, and the slow load of `head` is not needed. */
+	/* Fast path without a load of `head`: so few cells are in use that another handle fits. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
@@ -189,8 +189,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 		count = stop - head < max ? (unsigned)(stop - head) : max;
 		for (unsigned i = 0; i < count; i++)
 			/*
-			 * Relaxed is enough: if the owner has filled the cell again, the CAS below
-			 * fails.
+			 * Relaxed is enough. The value can be wrong only if another thread has
+			 * moved `head` meanwhile, and then the CAS of `head` below fails.
 			 */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;

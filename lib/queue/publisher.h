@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Notes that the owner has handled one more timer. Publishes all unpublished events once the first
- * of them has waited for PUBLISHER_UNTOLD_MAX timers.
+ * The owner calls this after each timer that it handles. Calls count only while there are
+ * unpublished events. Call number PUBLISHER_UNTOLD_MAX publishes all these events.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -106,7 +106,10 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
-/* Tells whether this cell belongs to the calling thread. */
+/*
+ * Each thread that dispatches events has a struct callback. Returns true if this one is the calling
+ * thread's.
+ */
 static bool callback_is_ours(const struct callback *callback)
 {
 	/* Relaxed is enough: only this thread stores its own number, and it sees its own stores. */

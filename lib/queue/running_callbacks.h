@@ -20,7 +20,10 @@
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* The cell of one thread that dispatches events. It says which timer's callback the thread runs. */
+/*
+ * While a thread dispatches events, it owns one of these structs, its cell. In it the thread
+ * records the timer whose callback it runs.
+ */
 struct callback {
 	/*
 	 * The timer whose event the thread delivers: handle << NOW_SHIFT, plus NOW_RUNNING and
@@ -49,11 +52,12 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
-	/*
-	 * The relaxed load avoids a CAS that would fail. After the CAS, nobody else writes to the
-	 * cell: [callback-cell] pairs with callback_free().
-	 */
+	/* Relaxed is enough, because the CAS checks once more that no thread owns the cell. */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
+	    /*
+	     * Pairs with callback_free() ([callback-cell]): the thread that owned the cell before
+	     * stores nothing in it any more.
+	     */
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*

@@ -67,12 +67,9 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
+	/* Relaxed is enough: with an old time, this thread only makes an unnecessary search. */
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
-	/*
-	 * Relaxed is enough: a time that is out of date only makes this thread repeat another
-	 * thread's vain search.
-	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
