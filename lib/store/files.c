@@ -220,7 +220,7 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 	return true;
 }
 
-/* Asks for the locks on TURN_BYTE and on NEXT_TURN_BYTE, which is the byte after it. */
+/* Returns true if another writer has locked TURN_BYTE or NEXT_TURN_BYTE, two bytes of the -wal. */
 bool files_have_queue(const struct files *files)
 {
 	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
@@ -275,7 +275,7 @@ static void file_lengthen(int fd, off_t bytes)
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
 	    (uint64_t)bytes + sizeof(zeros) > limit.rlim_cur)
 		return;
-	/* If a write fails, the store's own thread tries again later. */
+	/* Append zeros up to `bytes`. If a write fails, a later call appends the rest. */
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }

@@ -80,8 +80,8 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection to the database. SQLite waits for locks of other processes only until the
- * store is open. Later, writer_begin() does that.
+ * Opens a connection to the database. While the store is being opened, SQLite waits up to
+ * `timeout_ns` for a lock that another process holds.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -133,7 +133,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/* Let the second connection read once, because otherwise it cannot checkpoint. */
+	/* A checkpoint does nothing on a connection that has never read. So read something here. */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -247,8 +247,8 @@ static void store_read_shift(struct timerhub_store *store)
 }
 
 /*
- * Syncs the WAL through SQLite, which then syncs the folder too. So a loss of power does not remove
- * the names of new files.
+ * Syncs the database's folder, so that a loss of power does not remove the new files from it.
+ * SQLite does that when it first syncs the WAL.
  */
 static int store_sync_names(struct timerhub_store *store)
 {
@@ -356,8 +356,8 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -ENOMEM;
 	store_init(store);
 	/*
-	 * SQLite opens /dev/null on a free descriptor 0, 1 or 2, and never closes it. So leave none
-	 * of them free.
+	 * Occupy the descriptors 0, 1 and 2 for now. If one of them were free, SQLite would open
+	 * /dev/null there, and never close it.
 	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);

@@ -221,15 +221,15 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* In the next two statements ?3 is the boot's id. It is empty if there is no /proc. */
+	/* In these two statements ?3 is the kernel's boot_id, or '' if /proc is not mounted. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * The next four statements list ?9 rows, behind the row with the id ?1 and the due_us or
-	 * lease ?7.
+	 * To list all rows, stats.c runs one of the next four statements again and again. Each run
+	 * lists some rows, and begins after the last row of the previous run.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -252,9 +252,7 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 		(void)sqlite3_bind_null(statement, at);
 }
 
-/*
- * SQLite does not copy what is bound as SQLITE_STATIC, and reads it only while the statement runs.
- */
+/* SQLite does not copy the strings and data in *values: keep them until the statement has run. */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)
 {

@@ -333,7 +333,7 @@ static int take_once(struct timerhub_store *store, struct taker *taker)
 
 	taker->work.deadline_ns = u64_max(taker->deadline_ns, clock_monotonic_ns() + LOOK_WAITS_NS);
 	result = writer_do(store, &taker->work);
-	/* a full disk may have room later, so the take goes on waiting */
+	/* The write lock was busy, or the disk is full. A task may be due, so try again later. */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
 	if (stopped && (result == 0 || result == -ENOSPC))
 		return -ESHUTDOWN;
@@ -379,8 +379,8 @@ static void watch_clear(struct timerhub_store *store)
 	}
 	bell_clear(store->watch.bell);
 	/*
-	 * After a stop or a failure, epoll_fd must stay readable, but bell_clear() has just taken
-	 * the signal away.
+	 * If the store was stopped or has failed, epoll_fd must be readable for ever. So write to
+	 * the eventfd again, which bell_clear() has just emptied.
 	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
@@ -433,8 +433,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
 	/*
-	 * If a task is due but could not be taken, try again after HELD_MIN_US, because a timer for
-	 * its due time would expire at once, again and again.
+	 * In both cases a task may be due already. Try again soon, but not at once, because this
+	 * thread would then use a whole CPU.
 	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
@@ -497,7 +497,7 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* if the write lock was not free, give up at the deadline */
+	/* Wait for a task, unless the try above has failed and the deadline is over. */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
@@ -557,10 +557,7 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/*
-	 * Only the first stop stores its time. Relaxed, because bell_ring() below is a system call,
-	 * and whoever it wakes reads the time afterwards.
-	 */
+	/* If there was an earlier stop, keep its time. Relaxed is enough: see is_stopped(). */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
 	/*

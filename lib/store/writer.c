@@ -100,7 +100,10 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	lock_take(&store->shared.lock);
 	while (*place && *place != work)
 		place = &(*place)->next;
-	/* Relaxed is enough: lead_hand_on() changes the state under shared.lock, which is held. */
+	/*
+	 * Relaxed is enough, because this thread holds shared.lock. Only a thread that holds this
+	 * lock changes the state of a queued item.
+	 */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
 		*place = work->next;
@@ -196,8 +199,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
 		/*
-		 * If a process keeps the lock by which writers queue, but does not write, ignore
-		 * that lock for a minute.
+		 * Nobody writes, but the lock by which writers queue was not free for a long time,
+		 * so its holder seems to hang. Do not ask for this lock for a minute.
 		 */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
