@@ -87,8 +87,8 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * The cells of one cache line beyond the tail may be filled, because producers move the
-	 * tail only once per line.
+	 * Producers advance `tail` in steps of INBOX_LINE cells. So the INBOX_LINE cells that start
+	 * at `tail` can hold slots too, and the owner must take them.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);
@@ -112,8 +112,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed is enough: a producer that still sees the old value only believes that
-		 * the ring is full, and uses the spill map instead.
+		 * Mark the cell as empty. Relaxed is enough: a producer that still finds a slot in
+		 * the cell puts its own slot into the spill map instead of this ring.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

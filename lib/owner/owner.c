@@ -188,8 +188,8 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule the next period even if the queue is closed, because a consumer that still
-	 * delivers the event relies on the entry.
+	 * Schedule the timer's next period even if its queue is closed. A consumer may be
+	 * delivering this event now, and then re-arms the timer without telling the owner.
 	 */
 	if (expiry->interval_ns > 0)
 		/*
@@ -233,7 +233,10 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Prefetches the timer that will expire when `ahead` others have expired before it. */
+/*
+ * Prefetches one of the timers that will expire soon. If `ahead` is 0, that is the next timer to
+ * expire. If `ahead` is 3, three others will expire before it.
+ */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -322,8 +325,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Moves the earliest schedule entries to the times at which their timers are due now. Returns true
- * if no more entries need it. Returns false if it stopped after OWNER_REST entries.
+ * Callers postpone and cancel timers without telling the owner. This function finds such timers at
+ * the front of the schedule, and corrects the schedule. Returns true if it has finished. Returns
+ * false if it stopped after OWNER_REST timers and must be called again.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -364,8 +368,8 @@ static void owner_begin_pass(struct owner *owner)
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough: each waiting thread also wakes the owner, so if this load misses a
-	 * thread, another pass follows.
+	 * Relaxed is enough. If this load misses a new waiter, that waiter's write to the eventfd
+	 * makes the owner run this function again.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);

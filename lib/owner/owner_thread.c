@@ -446,8 +446,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * [pass] pairs with owner_begin_pass(): in every later pass, the owner sees that the
-	 * caller's queue is gone. Adding 0 is a load with release order.
+	 * Adding 0 reads the number (head of this file). Pairs with owner_begin_pass() ([pass]):
+	 * when the owner has incremented the number, it also sees that the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -36,8 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst: if a producer still loads the old number, the owner finds its slot when it reads
-	 * the inbox (head of inbox.c).
+	 * This seq_cst store comes before the owner reads the inbox. If a producer's slot is not
+	 * found there, the producer will load the new number (head of inbox.c).
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

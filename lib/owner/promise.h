@@ -30,8 +30,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores a new time by which the owner will read the inbox again. Returns true if it is later than
- * the old one: then the owner must read the inbox now (promise.c says why).
+ * The owner calls it before it sleeps, and promises to read the inbox again at `look_by_ns` or
+ * earlier. Returns true if the previous promise was for an earlier time. Then the owner must read
+ * the inbox once more before it sleeps (promise.c says why).
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

@@ -94,8 +94,8 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
 	/*
-	 * If another thread prints to `low` before it is closed below, that does no harm: a
-	 * write(2) to a ring fails.
+	 * Give the ring a descriptor above 2. While `low` is still open, a thread that prints to it
+	 * only gets an error, because a ring refuses write(2).
 	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
@@ -232,8 +232,8 @@ static int uring_reap(struct sleeper_uring *uring)
 	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
 		return result;
 	/*
-	 * The ring was too small for all completions. Ask the kernel for the others, because the
-	 * ring stays readable until then.
+	 * Some completions did not fit into the ring. Let the kernel move them into it now, because
+	 * otherwise ppoll(2) on the ring would always return at once.
 	 */
 	result = io_uring_get_events(&uring->ring);
 	return result < 0 ? result : 0;
@@ -282,8 +282,8 @@ static int uring_ppoll(struct sleeper_uring *uring)
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
 	/*
-	 * Any error but EINTR means that ppoll(2) is forbidden. Later sleeps then block in
-	 * io_uring_enter(2).
+	 * EINTR means that a signal has interrupted ppoll(2). Any other error means that ppoll(2)
+	 * is forbidden, so later sleeps block in io_uring_enter(2) instead.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;

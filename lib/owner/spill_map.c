@@ -13,7 +13,11 @@
  * if nothing in the pair changes. That is why a producer that finds its slot's bits still set may
  * rely on them. The producer has changed the pair before it looked at the bits. If the owner had
  * stored the pair first, the producer would have read what the owner stored, and would then have
- * seen that the bits were taken. The head of inbox.c says why the accesses are seq_cst.
+ * seen that the bits were taken.
+ *
+ * map_has() reads from the bottom level to the top. If it finds a bit of a higher level set, the
+ * owner takes the word below later than that, and so later than map_has() has read that word. The
+ * head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/spill_map.h"
 
@@ -72,8 +76,8 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * The owner clears the top level first, so read it last. If all three bits are set, the
-	 * owner will still take the slot.
+	 * Read from the bottom level up, because the owner clears bits from the top level down. If
+	 * all three bits are found set, the owner takes the slot after the first of these reads.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
@@ -144,8 +148,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Reading the top level is enough, because a producer loads the owner's wake-up time only
-	 * after it has set the top bit.
+	 * The top level is enough. A producer whose top bit is not set yet will set it later, and
+	 * only then check whether it must wake the owner.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

@@ -292,8 +292,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		/*
-		 * The CAS need not release: it continues the release sequence that the CAS in
-		 * shard_push() has begun.
+		 * Acquire is enough: whoever loads the new top still sees what earlier shard_push()
+		 * calls have stored. C11 calls this a release sequence.
 		 */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -370,10 +370,14 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	if (top_slot(top) == SLOT_NONE)
 		return false;
 	test_point(TEST_POINT_TAKE_READ_TOP);
-	/* The acquire makes sure that shard->top is loaded again only after this load. */
+	/*
+	 * Another thread may overwrite this link at any time. Acquire keeps the second load of
+	 * shard->top, which checks whether the link was valid, after this load.
+	 */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
 	/*
-	 * If the top has changed, return true too, because the depth in the link may be wrong then.
+	 * If another thread has changed the top, the depth that was just read may be garbage.
+	 * Return true then, because only false must be certain.
 	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
@@ -458,8 +462,9 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 }
 
 /*
- * Returns the shard that a CPU of shard `home` searches at step `i`; step 0 is `home`. The orders
- * differ, so that CPUs do not all try one shard.
+ * Returns which shard a CPU searches next when it has searched `i` shards already. Each CPU begins
+ * with its own shard, `home`. CPUs with different homes search in different orders, so that they do
+ * not all try the same shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -553,11 +558,17 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
-		/* `any` has unused slots left. It is chosen only if no shard is wholly unused. */
+		/*
+		 * Of the shards that have unused slots, remember the one that comes last in this
+		 * CPU's order of search. It is chosen only if every shard has been used.
+		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/* If the shard right after `last` is wholly unused, choose it. */
+		/*
+		 * Choose the shard that follows `last` (i is 1) if none of its slots was ever used
+		 * (row is 1).
+		 */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -776,8 +787,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Put the slots onto this CPU's stack, unless it has ARENA_KEEP slots more than its shard
-	 * has used.
+	 * Push the slots onto the stack of this CPU's shard, unless the stack is too long. The more
+	 * slots of the shard were ever used, the longer its stack may be.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -819,8 +830,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * The count of takes in shard->top has wrapped `laps` times. Relaxed is enough,
-		 * because the sum may be inexact while other threads take slots.
+		 * shard->top counts takes in TAKES_BITS bits only, and `laps` says how often they
+		 * have overflowed. Relaxed is enough, because the total is only shown.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

@@ -64,7 +64,7 @@ _Static_assert(TIMER_SLOTS_MAX == SCHEDULE_SLOTS_MAX, "each timer can be schedul
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags end there");
 
-/* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
+/* The phases of a timer's life. lib/README.md has a state diagram. */
 enum timer_phase {
 	/*
 	 * No timer uses the slot. The schedule may still have an entry of the last timer: see the
@@ -257,10 +257,12 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Find the highest bit in which `deadline_ns - 1` and `last` differ. Clear all lower bits
-	 * of `last`. Example: 10011 and 10110 give 10100.
+	 * Clear the low bits of `last`, as many as possible without making it smaller than
+	 * `deadline_ns`. In binary: if the deadline is 10001 and `last` is 10110, the result is
+	 * 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
+	/* The highest bit of `differ` must stay, or the result would be before the deadline. */
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }
 

@@ -45,8 +45,8 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Sets STATE_CLAIMED: the owner thread may have scheduled this timer too late. A thread that stores
- * the flag must then push the timer's slot into the owner's inbox.
+ * Returns `pair` with the flag STATE_CLAIMED, which says that the owner thread must read this timer
+ * again. Whoever stores the flag must then push the timer's slot into the owner's inbox.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -110,10 +110,6 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/*
-	 * If ret_handle is not NULL, the handle is in a register already, so the probe costs
-	 * nothing.
-	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
 	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
@@ -156,16 +152,17 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a cancelled timer leaves in its slot. If the timer was armed,
- * the owner is not told, so the timer's entry stays in the schedule.
+ * Returns the deadline and state that a slot gets when its timer is cancelled. If the timer was
+ * armed, the slot stays scheduled, and the deadline says for which time. Otherwise the deadline
+ * becomes "never".
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
 	/*
-	 * The slot's schedule entry is for this time or earlier. So the slot's next timer needs no
-	 * other entry unless it is due earlier.
+	 * The slot stays scheduled for this time or earlier. If the slot's next timer is due later
+	 * than that, the owner need not be told about it.
 	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
@@ -258,16 +255,16 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if nothing changes: whoever changes the timer later must see that the
-	 * slot has left the inbox (spill_map.c).
+	 * Make the CAS even if it changes nothing. A thread that changes the timer afterwards then
+	 * sees that it must push the slot into the inbox again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * Without STATE_CLAIMED, the schedule entry is early enough. A timer that has expired or is
-	 * idle needs no new entry.
+	 * If STATE_CLAIMED was clear, the slot is scheduled early enough for the timer's deadline.
+	 * If the timer has expired or is idle, no deadline is left to schedule.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -280,8 +277,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
-	 * If STATE_CLAIMED is set, timer_look() will change the deadline. If the deadline is
-	 * "never", there is nothing to change.
+	 * In two cases, nothing is stored here. If STATE_CLAIMED is set, timer_look() will store
+	 * "never" later. And the deadline may be "never" already.
 	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
@@ -348,8 +345,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If another thread arms a new timer in the slot now, this time may be wrong. The
-		 * head of this file says why that is harmless.
+		 * Another thread may be arming a new timer in this slot. Then the slack that is
+		 * read here is that of the new timer, which is harmless (head of this file).
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

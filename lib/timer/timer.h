@@ -70,13 +70,14 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 enum timer_left {
 	TIMER_NOTHING,
 	/*
-	 * Push the timer's slot into the inbox of the owner, the thread that expires timers. If the
-	 * timer is due before the owner reads its inbox anyway, wake the owner.
+	 * The caller must push the timer's slot into the inbox of the owner, the thread that
+	 * expires timers. If the owner would read the inbox only after the timer's deadline, the
+	 * caller must also wake the owner.
 	 */
 	TIMER_PUSH,
 	/*
-	 * Do the same as for TIMER_PUSH, but first check whether the slot is in the inbox already:
-	 * another thread may have pushed it.
+	 * The caller must do the same as for TIMER_PUSH, except that another thread may have pushed
+	 * the slot already. If the slot is in the inbox, the caller does not push it again.
 	 */
 	TIMER_PUSH_AGAIN,
 };
@@ -137,10 +138,10 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * If the state is the same as before, it belongs to the same timer as the deadline
-		 * (head of this file).
+		 * Load the state once more. If another thread has changed it, the deadline may be
+		 * that of another timer, so load both again.
 		 */
-		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
+		state = u64_load_acquire(&timer->state); /* [armed] */
 	} while (state != pair.state);
 	return pair;
 }
@@ -332,8 +333,9 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
- * due by `by_ns`. A timer that is due again by `now_ns` becomes TIMER_OVERDUE.
+ * Handles a slot that the owner has just removed from its schedule. If the timer is due by `by_ns`,
+ * the time that the owner has reached in its schedule, the timer becomes TIMER_PENDING. If its next
+ * period is due by `now_ns`, the time on the clock, it becomes TIMER_OVERDUE.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -350,9 +352,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns for which time a slot should be scheduled that is scheduled for `filed_ns` now. Returns
- * UINT64_MAX if the slot is free. Returns a later time if the timer was moved. Otherwise returns
- * `filed_ns`.
+ * A slot is scheduled for `filed_ns`. Returns the time for which it should be scheduled instead. If
+ * the slot is free, that is UINT64_MAX. If the timer was postponed, that is a later time. Otherwise
+ * the result is `filed_ns`.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -429,8 +431,9 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`. In the outcome, `result` is an enum timer_delivery.
- * `now_ns` is used only if the timer is periodic or `clock_goes_back` is true.
+ * Delivers the event of the timer that `view` describes. The member `result` of what is returned is
+ * TIMER_DELIVERED, TIMER_CHANGED or TIMER_GIVEN_BACK. For a one-shot timer, `now_ns` is used only
+ * if `clock_goes_back` is true.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
