@@ -70,8 +70,9 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * True if the command ASKING must go before each command to next_host (`next_asking`), or
-	 * to this server (`asking`). README.md says why.
+	 * `asking` is true if the node at `host` is just receiving the queue's keys. Each command
+	 * to such a node needs the command ASKING directly before it. `next_asking` says the same
+	 * of the node at next_host.
 	 */
 	bool next_asking, asking;
 	/*

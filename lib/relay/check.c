@@ -103,8 +103,8 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 }
 
 /*
- * `look_by_us` is the time by which the relays have promised to poll the queue, or 0 if they have
- * promised nothing. Returns how long ago that time was, or 0 if it is still to come.
+ * Returns how late the queue's next poll is, or 0 if it is not late. `look_by_us` is when a relay
+ * must poll at the latest, or 0 if no relay has planned a poll.
  */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
@@ -152,8 +152,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Sets *ret_unheard to true if no process has subscribed to the queue's wake-up messages. Sets it
- * to false if one has, or if the Redis user may not ask.
+ * Asks Redis how many processes listen to the queue's wake-up messages. Sets *ret_unheard to true
+ * if the answer is 0. If the Redis user has no right to ask, sets it to false and returns 0.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {

@@ -103,8 +103,8 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 
 	one->interval_us = strtoull(every, &end, 10);
 	/*
-	 * `every` is "INTERVAL", or "INTERVAL@BEGIN" after a retry. A retry changes the due time,
-	 * so the periods count from BEGIN, the due time before the first retry.
+	 * If the task was retried, `every` is "INTERVAL@BEGIN", and BEGIN is when the task was due
+	 * before the first retry. Count the periods from BEGIN, not from the new due time.
 	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);

@@ -105,8 +105,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
- * Frees the delivery of task `id` that Redis sent as stream entry `entry`. Returns false if no
- * caller holds that delivery, or if a thread is just asking Redis about the delivery's lease.
+ * Frees a delivery that a caller holds. `entry` is the id of its stream entry, and `id` that of its
+ * task. Returns false if callers hold no such delivery, or if its `confirming` is true.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

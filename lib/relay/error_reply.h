@@ -18,8 +18,8 @@ enum error_reply_kind {
 
 struct error_reply {
 	/*
-	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the call is repeated
-	 * first, and returns the errno only at its timeout.
+	 * The negative errno for the program. If `kind` is ERROR_REPLY_LATER, the library first
+	 * tries again, and the program gets the errno only if no try succeeds before its timeout.
 	 */
 	int error;
 	enum error_reply_kind kind;

@@ -84,8 +84,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Returns 0 if the server is what its address says, a node of a cluster or a single server; else
- * -EOPNOTSUPP.
+ * The HELLO reply must name the mode "cluster" if the address begins with cluster://, and otherwise
+ * the mode "standalone". Returns 0 if it does, else -EOPNOTSUPP.
  */
 static int check_mode(const struct reply *reply, bool cluster)
 {
@@ -468,8 +468,9 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Load the versioned names (timerhub4_put) last: if they exist, other clients take all
-	 * names to be loaded.
+	 * First load the plain names (timerhub_put), and then those with the version
+	 * (timerhub4_put). A client that finds the latter on the server does not load the plain
+	 * names.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

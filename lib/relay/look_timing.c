@@ -49,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns the local time at which to send a poll. Redis then runs that poll `ahead_us` later than
- * the last poll that was answered.
+ * Returns when to send a poll: `ahead_us` and a small margin after the local time at which the
+ * latest answered poll was sent. Redis then runs the two polls about `ahead_us` apart.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -84,8 +84,9 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * The higher a relay's rank, the later it polls: by 1 ms for each rank if all relays got
-	 * the message, and otherwise by its failover delay.
+	 * The relay of rank 0 polls at due_us. If the message went to all relays, the one of rank 3
+	 * polls 3 ms later, for example. If it went to this relay only, this relay waits for its
+	 * failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -50,8 +50,9 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Moves queued requests to `taken`. While a put is in flight, other puts stay queued for a short
- * time. put_sent_ns is when that put was sent, or 0 if there is none. Returns when to call again.
+ * Moves queued requests to `taken`. Puts stay queued for up to 0.2 ms if an earlier put has no
+ * reply, so that they can be sent together. put_sent_ns is when that put was sent, or 0 if there is
+ * none. Returns when to call again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

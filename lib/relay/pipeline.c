@@ -212,8 +212,9 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * Changes that were sent on the lost connection may still arrive. After the epoch is
-	 * raised, the next handshake makes the server refuse them.
+	 * Changes from the lost connection may still reach the server. They carry the old `epoch`.
+	 * From the next handshake on, the server refuses all changes with an epoch below the new
+	 * one.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -248,8 +249,9 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether the caller gets this result only after replicas have confirmed it. Errors that
- * tell of an earlier change, such as -EEXIST, count too.
+ * Returns true if the result says that Redis has changed the task: by this request (0), or by an
+ * earlier one (-EEXIST, for example). The caller gets such a result only after replicas have that
+ * change.
  */
 static bool is_result_of_fact(int result)
 {
@@ -520,8 +522,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * The head of `sent` is never a put that shares the command of an earlier put (`joins`).
-	 * The loop below takes both off together.
+	 * `joins` marks the second and all further puts of one command. The loop below removes them
+	 * from `sent` together with the first, so `sent` never begins with one of them.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

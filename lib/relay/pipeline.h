@@ -37,8 +37,8 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if deliveries may have been lost with a connection. Redis is asked for them, by
-	 * XREADGROUP with an id, before new ones are read.
+	 * True if Redis may have sent deliveries that were lost with a connection. The shard's
+	 * thread then asks Redis for them again, before it reads new ones.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
@@ -73,8 +73,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. If the queue has another list of
- * servers, the error is -EEXIST before the first connect, and -EROFS after it. README.md says why.
+ * Returns 0 if requests can be sent. Otherwise returns why not, such as -EHOSTUNREACH. If the list
+ * of servers in the config is not that of the queue, returns -EEXIST, or -EROFS if this server was
+ * connected before (README.md).
  */
 int pipeline_why(const struct pipeline *pipeline);
 

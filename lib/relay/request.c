@@ -85,8 +85,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns true if the request's deadline has passed. Also returns true if the list of servers is
- * wrong (-EEXIST), unless the server may have carried out the request.
+ * Returns true if the request ends now. It ends at its deadline, or at once if the list of servers
+ * is wrong (-EEXIST). A request that was in flight on a lost connection (`in_doubt`) always waits
+ * for its deadline.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {

@@ -132,14 +132,14 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * The time on Redis's clock until which the server must refuse changes with an epoch below
-	 * `epoch`. 0 if no changes were in flight on a lost connection.
+	 * Until this time on Redis's clock, changes may still arrive from a lost connection, and
+	 * the server must refuse them. 0 if no change was in flight on it.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much earlier than its caller's timeout each change expires; 0 unless the timeout is
-	 * longer than past_us. README.md says why.
+	 * How much longer the calls' timeout is than past_us, or 0 if it is not longer. Changes
+	 * expire in Redis this much before their calls' timeouts end (README.md, invariant 5).
 	 */
 	uint64_t cut_ns;
 	/*
@@ -179,9 +179,9 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended. If `why` is -EEXIST, also finishes all others that are
- * not in doubt. The result is the error `why`. It is -ETIMEDOUT for requests in doubt, or if `why`
- * is 0.
+ * Finishes requests whose timeout has ended. Their result is the connection's error `why`, or
+ * -ETIMEDOUT if `why` is 0. Requests that are `in_doubt` always get -ETIMEDOUT. If `why` is
+ * -EEXIST, all requests that are not in doubt are finished at once.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -215,14 +215,16 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the result for the caller. If a refused request was sent twice, that is -ETIMEDOUT,
- * because the first sending may have succeeded.
+ * Converts the server's result to the caller's. After a lost connection a change is sent again, and
+ * may fail only because Redis has made it already. Its caller then gets -ETIMEDOUT, which says that
+ * nobody knows.
  */
 int request_result(const struct request *request, int result);
 
 /*
- * Reads a request's reply. Returns false if the request must be sent again. Puts that share the
- * reply are numbered from 1, by `index`, which is 0 otherwise. Called with the relay's lock held.
+ * Reads a request's reply. Returns false if the request must be sent again. If several puts share
+ * the reply, `index` is 1 for the first of them, 2 for the second and so on. Otherwise `index` is
+ * 0. Called with the relay's lock held.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

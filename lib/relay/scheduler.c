@@ -151,7 +151,10 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
-	/* Relays above rank 1 rarely get wake-up messages, so they do not test the connection. */
+	/*
+	 * Only relays of rank 0 and 1 send a PING, because a put normally sends its wake-up message
+	 * only to these two.
+	 */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
@@ -216,8 +219,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * A reply that refuses a poll is an error of Redis, or begins with a negative errno. Returns the
- * errno of either, or -EPROTO for any other reply.
+ * Converts the reply to a failed poll to a negative errno. If the reply gives no reason for the
+ * failure, that is -EPROTO.
  */
 static int refusal_of(const struct reply *reply)
 {

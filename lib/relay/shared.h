@@ -63,8 +63,9 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the library may read one task in advance for an event loop. False after a take
-	 * has returned a task: a second task would wait here until the first is handled.
+	 * True if one task may be read in advance, because the program's event loop has nothing to
+	 * do. A take that returns a task sets this to false, and a take that finds none sets it to
+	 * true.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */

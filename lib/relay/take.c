@@ -235,8 +235,8 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (result == -EBUSY)
 		result = 0;
 	/*
-	 * If the program has just got a task, read no other task in advance: that task would wait
-	 * here until the program has handled the first.
+	 * If the program gets no task now, the shards' threads may read one in advance. If it gets
+	 * one, they must not, because the program is busy with it for some time.
 	 */
 	relay->shared.armed = result != 1;
 	/*
@@ -394,8 +394,8 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * The first call lets the library read one task in advance. Only a task that was read makes
-	 * ready_fd readable.
+	 * At the first call, allow the shards' threads to read one task before the program takes.
+	 * When that task has come, ready_fd becomes readable.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

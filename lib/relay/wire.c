@@ -61,8 +61,8 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * The socket must not get descriptor 2 if the program has closed its stderr. So datagram
-	 * sockets first take what is free among 0 to 2.
+	 * If the program has closed descriptor 0, 1 or 2, a dummy socket has that number until the
+	 * server's socket is open. So the server's socket cannot become stderr.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
