@@ -407,9 +407,9 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns the eventfd of a manual hub. Poll the eventfd, but never write to it or close it. If the
- * eventfd is readable, call timerhub_advance() at once. Do not wait for the time that the last such
- * call stored in *ret_next_ns. Lock-free.
+ * Returns the eventfd of a manual hub. While you wait for the time in *ret_next_ns (see
+ * timerhub_advance()), poll this eventfd. If it becomes readable, wait no longer, but call
+ * timerhub_advance() at once. Never write to the eventfd or close it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 

@@ -322,14 +322,13 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. If all 64 are used, timerhub_timeout_set() calls
-	 * the library, which reads the clock and empties the array.
+	 * How many elements of `fresh` are used, 0 to 64. When all 64 are used, the next
+	 * timerhub_timeout_set() calls the library, which reads the clock and empties the array.
 	 *
-	 * If the loop or its hub is manual, `fresh` is never used, and this number is constant:
-	 * - The hub is manual: 64. So timerhub_timeout_set() calls the library, which asks the hub
-	 *   for the time.
-	 * - The loop itself is manual: 65. So timerhub_timeout_set() adds the delay to base_ns,
-	 *   which is the exact time.
+	 * Two kinds of loops never use `fresh`. In them this number does not change, and only tells
+	 * the inline timerhub_timeout_set() which kind it is:
+	 * - 64: the hub is manual. The call goes to the library, which asks the hub for the time.
+	 * - 65: the loop itself is manual. The call adds the delay to base_ns, the exact time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

@@ -87,15 +87,21 @@ struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
 	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
-	 * The server's address, in one of these forms; NULL: redis://127.0.0.1.
-	 * - "redis://[user:password@]host[:port][/db]"
-	 * - "unix:/path"
-	 * - "sentinel://[user:password@]host[:port][+host...]/master[/db]"
-	 * - "cluster://[user:password@]host[:port][+host...]"
-	 * - "rediss://", "sentinels://" or "clusters://" in place of these, for TLS
-	 * - several addresses with commas between them, if the queue is spread over several
-	 *   masters; all processes must list them in the same order
-	 * - "@PATH": the address is the first line of that file
+	 * The address of the Redis server, in one of these forms; NULL: redis://127.0.0.1. What is
+	 * in square brackets may be left out. "+host" names another Sentinel or cluster node.
+	 *
+	 *   redis://[user:password@]host[:port][/db]
+	 *   unix:/path
+	 *   sentinel://[user:password@]host[:port][+host...]/master[/db]
+	 *   cluster://[user:password@]host[:port][+host...]
+	 *
+	 * For TLS, begin with rediss://, sentinels:// or clusters://.
+	 *
+	 * To spread the queue over several masters, write their addresses with commas between them.
+	 * All processes must list them in the same order.
+	 *
+	 * If the address is in a file, write an at sign and the path, for example
+	 * "@/etc/redis-url". The first line of the file is the address.
 	 */
 	const char *redis;
 	const char *consumer; /* this process's name in Redis; NULL: the library makes one up */

@@ -147,8 +147,8 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Do not count unfinished writes (the low bits of `rings`) as cleared, because they may
-	 * make the eventfd readable after this read.
+	 * Some threads, counted in the low bits of `rings`, may not have written to the eventfd
+	 * yet. Store these bits as 0, so that the next call reads again.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

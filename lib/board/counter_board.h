@@ -93,8 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * The time of the last search in `cells` that has found no cell of an ended thread, or 0.
-	 * Nobody searches again within a second, because a search makes many system calls.
+	 * When a search found that the threads of all cells still live (0: never), on the hub's
+	 * clock. No thread searches again within a second.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -207,8 +207,8 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing, if the loop has no hub with TIMERHUB_OBSERVABLE. If it
-	 * has one, the field `loop` of struct board_queue says that instead.
+	 * What the loop's thread is doing. Unused if the loop has an observable hub: then
+	 * timerhub-top(1) reads the field `loop` of the queue's struct board_queue.
 	 */
 	struct board_cell cell;
 };

@@ -27,8 +27,8 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * Count this thread in `gate`, so that no other thread begins to give the entry to another
-	 * function.
+	 * Add 1 to the number of the entry's users, the low bits of `gate`. An entry that has users
+	 * is not given to another function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -117,8 +117,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads a value stored
-		 * below also sees the new `gate`.
+		 * Pairs with slow_entry_read() ([slow-entry]): whoever loads the new `fn`, or a
+		 * number stored after it, also sees that `gate` has changed.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;

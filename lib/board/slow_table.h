@@ -86,8 +86,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * Pairs with slow_table_replace() ([slow-entry]): if a load above returned a value
-		 * of another function, this load sees a new `gate`.
+		 * Pairs with slow_table_replace() ([slow-entry]): if `gate` is still the same, all
+		 * values loaded above belong to one function.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

@@ -88,8 +88,9 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Records for other threads and processes that the thread has entered the library at `now_ns`.
- * `state` is what cell_state() returned: the thread was outside until now (TIMERHUB_AWAY).
+ * Records for other threads and processes that the thread has entered the library at `now_ns`. The
+ * caller must have got `state` from cell_state(), and its low bits must say that the thread is
+ * outside the library (TIMERHUB_AWAY).
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
@@ -111,8 +112,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads a value of the thread's next call
-	 * also sees that `state` has changed.
+	 * Pairs with cell_read() ([cell]): whoever loads the `queue` or `since_ns` of the thread's
+	 * next call also sees that `state` has changed.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -123,8 +124,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads a value stored after this also sees
-	 * that `state` has changed.
+	 * Make the low bits 0 (TIMERHUB_AWAY), and raise the number above them. Pairs with
+	 * cell_read() ([cell]): whoever loads a field that is stored later sees the new number.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -198,8 +199,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * Pairs with cell_end() and cell_leave() ([cell]): if a load above returned a value
-		 * of a later callback or call, one of these three has changed.
+		 * Pairs with cell_end() and cell_leave() ([cell]): if these three are unchanged,
+		 * all values loaded above belong to the same callback.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -402,8 +402,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the cancel has failed inside the timer's callback, do not wait for callbacks: a thread
-	 * that has cancelled the timer may be waiting for this one.
+	 * Two callbacks of the timer may run at once and both call this. Only the one whose cancel
+	 * has succeeded waits. Otherwise they would wait for each other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -13,6 +13,10 @@
  *
  * A dispatch calls no timer's callback twice. If a timer whose event it has taken expires again,
  * the new event comes behind the position `end` in the outbox, where the dispatch stops.
+ *
+ * queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken the cell, or
+ * if no thread has stored one there. If it always did, threads that dispatch a queue in turn would
+ * write to the queue each time. The queue of a loop keeps the loop's cell.
  */
 #include <errno.h>
 
@@ -332,8 +336,8 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
 }
 
 /*
- * Ends a dispatch. It also runs when a callback throws an exception, or ends its thread, which
- * glibc does by an exception.
+ * Ends a dispatch. The attribute cleanup makes sure that this also runs if a callback throws a C++
+ * exception or calls pthread_exit(3).
  */
 static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {
@@ -443,10 +447,7 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	if (!queue->hub_board)
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
-	/*
-	 * Remember the cell in the queue, for the next dispatch, if the cell is new or the queue
-	 * has none yet.
-	 */
+	/* Remember the cell in queue->cell, which the next dispatch tries before it searches. */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
 	return cell;

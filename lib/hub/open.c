@@ -123,8 +123,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * Nobody need wake an owner thread, which reads its inbox when it starts (0). In a manual
-	 * hub, any timer wakes the program (UINT64_MAX).
+	 * Callers wake the hub for timers that are due before this time. An owner thread needs no
+	 * wake-up yet (0). A manual hub needs one for every timer (UINT64_MAX).
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -192,8 +192,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Begin with -EINTR to enter the loop, which tries again if a signal has interrupted
-	 * hub_open_new().
+	 * If a signal interrupts hub_open_new(), it returns -EINTR and is called again. The initial
+	 * -EINTR leads to the first call.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -255,8 +255,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds how many events wait in queues and, for an observable hub, for how long. In other hubs
- * timerhub_dispatch() does not record when it takes events.
+ * Fills in `waiting`, `slow_callbacks` and `slow_sum_ns`. If the hub is observable, also fills in
+ * `untaken_ns`; other hubs do not record when timerhub_dispatch() takes events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -326,8 +326,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that timerhub_arm_many() took and put back. It is loaded after
-	 * arena.taken, so it can be the larger number.
+	 * Slots that timerhub_arm_many() took and put back do not count as armed. Some may have
+	 * been put back after arena_count(), so the difference could be negative.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -336,8 +336,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * No counter counts cancels. Armed timers that are not live, delivered or dropped (`ended`)
-	 * must have been cancelled.
+	 * `ended` counts the timers that were delivered, were dropped by timerhub_queue_close(), or
+	 * still live. All other armed timers were cancelled.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

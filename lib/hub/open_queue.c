@@ -36,7 +36,7 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add the difference, because a store could undo an increment that the owner makes at the
+	 * Correct `put` by an addition. A store would undo an increment that the owner makes at the
 	 * same time.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
@@ -66,8 +66,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * Pairs with timerhub_queue_close() ([index]): this thread sees the last counts.
-		 * Pairs with owner_put_expiry() ([queue]): the owner sees the complete queue.
+		 * This thread now sees the final counters of the closed queue that had this index:
+		 * [index] pairs with timerhub_queue_close(). Whoever loads this pointer also sees
+		 * the queue's fields: [queue] pairs with owner_put_expiry().
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -112,10 +113,7 @@ static void queue_free(struct timerhub_queue *queue)
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
-/*
- * The cell (a record of what a thread is doing) of no thread. A new queue points to it, so that
- * queue->cell is never NULL.
- */
+/* A dummy that stays zero. queue->cell points to it until a thread stores its own cell there. */
 static struct board_cell nobodys_cell;
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
@@ -210,8 +208,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() acquires, so that queue_drop_timer() sees which queue the timer
-		 * belongs to.
+		 * timer_last() loads the handle with acquire order, so queue_drop_timer() also sees
+		 * for which queue the timer was armed.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
@@ -256,8 +254,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/*
-	 * Pairs with hub_add_queue() ([index]): the next queue with this index sees the last
-	 * counts.
+	 * Pairs with hub_add_queue() ([index]): whoever gives this index to a new queue also sees
+	 * the final values of this queue's counters.
 	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);

@@ -34,15 +34,17 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the new deadline of a timeout if the sum in fresh_move() may be wrong. `before_ns` is the
- * old deadline. `is_back` says that the clock was set back.
+ * fresh_move() calls this if `sum_ns`, the old deadline plus the time that has passed, is smaller
+ * than the old deadline, or UINT64_MAX. Returns the deadline to store. `is_back` says that the
+ * clock was set back.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
 		return UINT64_MAX; /* a stopped timeout stays stopped */
 	/*
-	 * If the clock was set back, the deadline moves back too. Otherwise the sum has overflowed.
+	 * If the clock was set back, a smaller sum is right. Otherwise the sum has overflowed, so
+	 * return the latest deadline that is valid.
 	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;
 }

@@ -41,23 +41,24 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns how many low bits to clear in the deadline of a timeout that is scheduled again. Last
- * time `before` bits were cleared, or none if `was_exact`.
+ * Does what grid_for() does, for a timeout that was scheduled before. `before` is how many bits
+ * were chosen the previous time. If `was_exact` is true, the deadline was not rounded then.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Usually keep `before`, because most timeouts are set to the same delay each time.
-	 * README.md ("The grid") explains the two exceptions.
+	 * Return a new number of bits only in the two cases that README.md explains ("The grid").
+	 * Otherwise return the previous number.
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
 /*
- * Returns `deadline_ns` with its low `shift` bits cleared. Returns `deadline_ns` itself if the
- * rounded time has passed, or is less than 65.5 us earlier.
+ * Returns the time at which to schedule a timeout: its deadline with the low `shift` bits cleared.
+ * If that time is not later than `now_ns`, or less than 65.5 us before the deadline, returns
+ * `deadline_ns` unchanged.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -91,7 +91,10 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/* An entry at a rounded time is never corrected, so loop_rest() need not check it. */
+	/*
+	 * loop_rest() checks the entry in loop->first each time, in case its timeout was moved. An
+	 * entry at a rounded time stays even then, and needs no check.
+	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

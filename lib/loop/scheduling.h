@@ -22,8 +22,9 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again; its last schedule entry was at `at_ns`. The timeout is due in
- * `rest_ns`. The new entry is at the deadline, or earlier, at a multiple of a power of two.
+ * Schedules a timeout that was scheduled before. `at_ns` is the time of its previous schedule
+ * entry. `rest_ns` is the time left until its deadline. The new entry is at the deadline, usually
+ * rounded down (round_down_to_grid.h).
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -35,8 +36,9 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Returns the timeout of a schedule entry at `at_ns` that has come up, if its callback must be
- * called now. Otherwise returns NULL, and schedules the timeout again if needed.
+ * Handles a schedule entry that has come up; it was at `at_ns`. If the timeout's callback must be
+ * called now, returns the timeout. Otherwise returns NULL and, if needed, schedules the timeout
+ * again.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -74,9 +76,9 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Finds out, before the loop blocks, when it must wake up. If the earliest schedule entry is at the
- * old deadline of a timeout that was moved or stopped, moves or removes this entry, and goes on
- * with the next.
+ * Computes loop->next_ns, the time at which the loop must wake up; call it before the loop blocks.
+ * It first corrects the earliest schedule entries, so that the loop does not wake up for a timeout
+ * that was moved or stopped.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

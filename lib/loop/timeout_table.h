@@ -21,7 +21,10 @@
  * keeps its state where the address and the callback were.
  */
 struct place {
-	/* The address of the place's timeout. If the place is free, the PLACE_* bits below. */
+	/*
+	 * If a timeout has the place: the address of the timeout. If the place is free: the PLACE_*
+	 * bit fields that are defined below.
+	 */
 	uint64_t holder;
 	union {
 		timerhub_timeout_fn *fn; /* the timeout's callback */
@@ -45,7 +48,10 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/* The schedule entry of a place is usually at a multiple of 2^n ns. Returns n. */
+/*
+ * When a timeout is scheduled, the low bits of its deadline are cleared (round_down_to_grid.h).
+ * Returns how many, for the schedule entry of this place.
+ */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);

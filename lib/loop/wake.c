@@ -4,7 +4,9 @@
  *
  * Without a hub, a timerfd wakes the loop. If the loop has to wake later than before, the timerfd
  * is not moved, because each move would be a system call, while a wake-up that is too early happens
- * only once. If the clock can be set back, the timerfd is set each time.
+ * only once. If the clock can be set back, the timerfd is set each time. wake_set_deadline_fd()
+ * sets it even if it is readable, because this gives an edge-triggered poller a new event. If
+ * somebody has set the wall clock, the timerfd stays readable until it is set again.
  *
  * With a hub, a timer on the loop's queue wakes the loop. It is a kept timer (TIMERHUB_KEEP), which
  * moves whenever the time of the loop's first timeout changes. That takes only a compare-and-swap.
@@ -90,8 +92,8 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd, even if it is readable already. Setting it gives an edge-triggered poller a new
- * event. If somebody has set the wall clock, the timerfd stays readable until it is set again.
+ * Sets the timerfd to become readable at `next_ns`. Returns 0 or a negative errno. After -ECANCELED
+ * the timerfd is set too, but the wall clock was changed.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -208,8 +208,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
 		/*
-		 * If nothing is due, move the wheel's time forward to now. Then a timer that is
-		 * inserted next is moved down fewer levels later.
+		 * If nothing is due, the wheel still advances to the present time. New timers then
+		 * start on lower levels, and need fewer moves.
 		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)

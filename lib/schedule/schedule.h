@@ -56,16 +56,17 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots to be checked, and returns how many. Returns 0 if no slot before
- * `before_ns` needs a check. The caller must reschedule or remove each slot.
+ * Stores the slots of up to `max` timers that seem to be the earliest, and returns how many. The
+ * timers may have been postponed or cancelled, so the caller must reschedule or remove each slot.
+ * Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Takes the earliest timer out of the schedule and returns its slot, or SLOT_NONE if no timer is
- * due at `now_ns`. If `cheaply` is true and a long sort must come first, returns SLOT_DEAR: publish
- * all ready events, then call again with `cheaply` false.
+ * Takes out the earliest timer and returns its slot. Returns SLOT_NONE if no timer is due at
+ * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and many timers must be sorted first. Then
+ * publish all ready events, and call again with `cheaply` false.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)

@@ -173,8 +173,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Call this before the timer in `slot` is removed or moved. If this timer is the earliest of its
- * bucket, the earliest is no longer known.
+ * Must be called before the timer in `slot` is removed or moved. If bound_slot, the earliest timer
+ * of the bucket, is this timer, sets bound_slot to SLOT_NONE (unknown).
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -244,8 +244,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket moves the chunk's last entry into the gap, and
-		 * records in `filings` where that entry is now. Prefetch the element of `filings`.
+		 * Prefetch what the next removal will write: the element of `filings` for the
+		 * chunk's last timer, which then moves into the gap.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -448,8 +448,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
 	/*
-	 * If the bucket's earliest entry is not known, the caller must check all entries. Return
-	 * the next ones, unless all were returned before.
+	 * If it is not known which timer of the bucket is the earliest, return all of its timers,
+	 * up to `max` in each call. Do so only once for each bucket (swept_ns).
 	 */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
@@ -460,8 +460,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * If the earliest entry is still not known, earlier calls have already returned all entries
-	 * of the bucket.
+	 * If a bucket is long, its earliest timer may still be unknown. Return nothing then,
+	 * because the caller has checked all timers of this bucket already.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -478,15 +478,18 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
-	/* If the wall clock was set back, forget which buckets wheel_doubt() has checked. */
+	/*
+	 * If the clock was set back, new timers fill buckets of times up to swept_ns again, and
+	 * wheel_doubt() must not skip these buckets.
+	 */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The wheel's earliest entry is in the first non-empty bucket of this level. Take out the
-	 * entries of this bucket only if `base_ns` lies in it.
+	 * Find the bucket that has the wheel's earliest timer. It stays as it is unless `base_ns`
+	 * lies in it.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

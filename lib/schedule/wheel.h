@@ -71,8 +71,8 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `rest.first`: the chunk that is being visited. `rest.bound_ns`, `rest.bound_slot`: the
-	 * earliest entry that was inserted during the sweep.
+	 * Not a real bucket. `first` is the chunk that the sweep has reached. `bound_ns` and
+	 * `bound_slot` are the earliest timer that was inserted since the sweep began.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -194,8 +194,9 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores up to `max` slots to be checked, and returns how many. Returns 0 if no slot before
- * `before_ns` needs a check. The caller must reinsert or remove each slot.
+ * Stores the slots of up to `max` timers that seem to be the earliest, and returns how many. The
+ * timers may have been postponed or cancelled, so the caller must reinsert or remove each slot.
+ * Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
