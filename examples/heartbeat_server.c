@@ -241,9 +241,9 @@ static int run_after(void)
 }
 
 /*
- * Runs the server with one event in each iteration. A turn in each of them would hang up
- * connections whose events still wait, so it turns when no event is left, or after so many that
- * each connection has had its turn.
+ * Runs the server with one event in each iteration. It calls timerhub_loop_turn() only when no
+ * event is left, or after as many events as there are sockets. An earlier call would hang up
+ * connections that have unread messages.
  */
 static int run_one(void)
 {

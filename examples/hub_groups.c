@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 		        LOOPS_MAX);
 		return 2;
 	}
-	/* with a few to spare, since a stopped thread may keep one */
+	/* with spare ones, because a thread that is preempted in a call may hold a free timer */
 	config.timers_max = (uint32_t)((loop_count / hub_count + 1) * (LIVE_MAX + LOOPS_MAX));
 	for (unsigned i = 0; i < hub_count; i++)
 		must("open hub", timerhub_open(&hubs[i], &config));

@@ -138,7 +138,7 @@ static void *watch_run(void *arg)
 		bool computes = watch_computes(watch);
 		uint64_t left_ns = 0;
 
-		/* The timer is idle as long as the loop has not come. */
+		/* If the timer has a deadline again, the loop has moved it: the stall is over. */
 		if (timerhub_remaining(watch->hub, watch->timer, &left_ns) == 0 &&
 		    left_ns != UINT64_MAX)
 			continue;
@@ -175,7 +175,7 @@ static int watch_open(struct watch *watch)
 	return result;
 }
 
-/* Called by the loop in each turn: it is here. */
+/* The loop calls this in each turn, to show the watchdog that it is not stuck. */
 static void watch_feed(const struct watch *watch)
 {
 	(void)timerhub_rearm(watch->hub, watch->timer, LIMIT_NS, 0);
@@ -192,7 +192,7 @@ static void watch_close(struct watch *watch)
 
 static atomic_uint told; /* how many stalls were told */
 static unsigned wrong;   /* how many of them wrongly */
-/* The fault that is planted; `planted` is the number of faults so far. */
+/* What the watchdog must tell of the latest fault. `planted` is the number of faults so far. */
 static _Atomic(const char *) expected_callback;
 static atomic_bool expected_computes;
 static atomic_uint planted;

@@ -88,8 +88,8 @@ enum timerhub_clock {
 /* How the hub's owner thread sleeps until the next timer is due. */
 enum timerhub_sleeper {
 	/*
-	 * The hub uses io_uring if the kernel permits it, and ppoll(2) if not. The environment
-	 * variable TIMERHUB_SLEEPER overrides this choice if it is "poll" or "uring".
+	 * The owner thread waits by io_uring if the kernel allows it, and otherwise by ppoll(2).
+	 * The environment variable TIMERHUB_SLEEPER overrides this if it is "poll" or "uring".
 	 */
 	TIMERHUB_SLEEPER_AUTO = 0,
 	TIMERHUB_SLEEPER_URING = 1, /* io_uring; timerhub_open() fails if the kernel refuses it */
@@ -163,9 +163,9 @@ struct timerhub_config {
 	uint32_t sleeper;      /* how the owner thread sleeps, an enum timerhub_sleeper */
 	uint32_t cpu_plus_one; /* pins the owner to CPU cpu_plus_one - 1; 0: where main() may run */
 	/*
-	 * How long before a deadline the owner thread wakes up and spins until it. That makes
-	 * events more punctual, and costs CPU time; timerhub_open(3) has figures. 0: the hub
-	 * chooses at most 16 us.
+	 * How long before a deadline the owner thread wakes up, to poll its clock until the
+	 * deadline (spin). Spinning makes events more punctual, and costs CPU time;
+	 * timerhub_open(3) has figures. 0: the hub chooses at most 16 us.
 	 */
 	uint64_t spin_ns;
 	const char *thread_name; /* the owner's name in ps -T, up to 15 bytes; NULL: "timerhub" */
@@ -242,9 +242,9 @@ struct timerhub_stats {
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
 /*
- * Closes a hub with all its queues, and ends its owner thread. `hub` may be NULL. Threads blocked
- * in timerhub_wait() get -ESHUTDOWN. No other call may be running or begin, because the memory is
- * freed.
+ * Closes a hub with all its queues, and ends its owner thread. `hub` may be NULL. Threads that are
+ * blocked in timerhub_wait() return from it with -ESHUTDOWN. No thread may be inside any other call
+ * or begin a call, because the hub's memory is freed.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
@@ -268,9 +268,9 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
                                      const struct timerhub_queue_config *config);
 
 /*
- * Closes a queue and cancels its timers; not for callbacks of the queue. `queue` may be NULL. First
- * call timerhub_queue_stop() and join the queue's threads, because no other call may be running or
- * begin.
+ * Closes a queue and cancels its timers. `queue` may be NULL. Do not call it in a callback of the
+ * same queue. First call timerhub_queue_stop() and join the queue's threads, because no other call
+ * on the queue may be running or begin.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
@@ -291,8 +291,9 @@ TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arms a timer on `queue`, as `spec` describes it. The handle is in *ret_timer, which may be NULL,
- * before the timer can expire. Returns -EAGAIN if timers_max timers are live. Lock-free.
+ * Arms a timer on `queue`, as `spec` describes it. Stores the timer's handle in *ret_timer before
+ * the timer can expire; `ret_timer` may be NULL. Returns -EAGAIN if timers_max timers are live.
+ * Lock-free.
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
@@ -312,8 +313,9 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Returns 0, 1 if
- * the timer was idle (TIMERHUB_KEEP), -ENOENT if it has ended, or -ERANGE. Lock-free.
+ * Gives a timer a new deadline, and withdraws an event that nobody has taken yet. Returns 0, or 1
+ * if the timer was idle, as a timer with TIMERHUB_KEEP is after its event was taken. Returns
+ * -ENOENT if the timer has ended, or -ERANGE if the deadline is too late. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
@@ -405,8 +407,9 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub, which is readable if timerhub_advance() must be called
- * earlier than it has said. Poll it, but never write to it or close it. Lock-free.
+ * Returns the eventfd of a manual hub. While you wait for the time in *ret_next_ns (see
+ * timerhub_advance()), poll this eventfd. If it becomes readable, wait no longer, but call
+ * timerhub_advance() at once. Never write to the eventfd or close it. Lock-free.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -492,8 +495,9 @@ struct timerhub_slow_callback {
 };
 
 /*
- * Lists the functions whose callbacks were slow, the slowest first. The hub remembers 32. Returns
- * how many it has stored in `ret`, or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ * Stores in `ret` up to `max` callback functions that have taken slow_ns or longer, the one with
+ * the longest call first. The hub remembers 32 functions. Returns how many it has stored, or
+ * -EOPNOTSUPP if the hub is not observable. Lock-free.
  */
 TIMERHUB_API int timerhub_slow(struct timerhub *hub, struct timerhub_slow_callback *ret,
                                unsigned max);

@@ -104,8 +104,9 @@ TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct time
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop to the calling thread, also in a forked child, where a loop with a hub cannot be
- * adopted (-EOWNERDEAD). The program must make sure that no two threads use the loop at once.
+ * Gives the loop to the calling thread. The program must make sure that no two threads use the loop
+ * at once. In a forked child, the call makes the child's copy of the loop usable, or returns
+ * -EOWNERDEAD if the loop has a hub.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
@@ -151,9 +152,9 @@ TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time at which the loop last read its clock. While handlers of sockets run, that time
- * is older than the wait for events. If they need the time, call timerhub_loop_update() after the
- * wait.
+ * Returns the time at which the loop last read its clock. If handlers of sockets use this time,
+ * call timerhub_loop_update() right after the wait for events. Otherwise the handlers get a time
+ * from before the wait.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
@@ -238,8 +239,9 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Lists the functions whose callbacks were slow, the slowest first, of which the loop remembers 32.
- * Returns how many it has stored in `ret`, or -EOPNOTSUPP if the loop is not observable.
+ * Stores in `ret` up to `max` callback functions that have taken slow_ns or longer, the one with
+ * the longest call first. The loop remembers 32 functions. Returns how many it has stored, or
+ * -EOPNOTSUPP if the loop is not observable.
  */
 TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
                                     unsigned max);
@@ -320,17 +322,19 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. At 64, timerhub_timeout_set() calls the library,
-	 * which reads the clock and empties the array.
-	 * - With TIMERHUB_MANUAL in the loop's hub it is always 64, so that each call asks for the
-	 *   hub's time.
-	 * - With TIMERHUB_LOOP_MANUAL it is always 65, because base_ns is exact.
+	 * How many elements of `fresh` are used, 0 to 64. When all 64 are used, the next
+	 * timerhub_timeout_set() calls the library, which reads the clock and empties the array.
+	 *
+	 * Two kinds of loops never use `fresh`. In them this number does not change, and only tells
+	 * the inline timerhub_timeout_set() which kind it is:
+	 * - 64: the hub is manual. The call goes to the library, which asks the hub for the time.
+	 * - 65: the loop itself is manual. The call adds the delay to base_ns, the exact time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set by a delay since the loop last read its clock. Their deadlines are
-	 * a little too early, because the delay was added to base_ns.
+	 * Timeouts that were set by a delay since the loop last read its clock. Their delays count
+	 * from that reading (base_ns), so their deadlines are a little too early.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
@@ -362,8 +366,9 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Returns 1 if the loop belongs to the calling thread and the timeout to the loop. Returns 0
- * otherwise, also for NULL. Then the library's function says whether it is an error.
+ * Returns 1 if the loop belongs to the calling thread and `timeout` was added to this loop. Returns
+ * 0 otherwise, and also if `timeout` is NULL. If the result is 0, each inline call just calls the
+ * library's function of the same name.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

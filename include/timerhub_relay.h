@@ -87,14 +87,21 @@ struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
 	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
-	 * The server's address, in one of these forms; NULL: redis://127.0.0.1.
-	 * - "redis://[user:password@]host[:port][/db]"
-	 * - "unix:/path"
-	 * - "sentinel://[user:password@]host[:port][+host...]/master[/db]"
-	 * - "cluster://[user:password@]host[:port][+host...]"
-	 * - "rediss://", "sentinels://" or "clusters://" in place of these, for TLS
-	 * - several masters with commas between them, in one order in all processes
-	 * - "@PATH": the address is the first line of that file
+	 * The address of the Redis server, in one of these forms; NULL: redis://127.0.0.1. What is
+	 * in square brackets may be left out. "+host" names another Sentinel or cluster node.
+	 *
+	 *   redis://[user:password@]host[:port][/db]
+	 *   unix:/path
+	 *   sentinel://[user:password@]host[:port][+host...]/master[/db]
+	 *   cluster://[user:password@]host[:port][+host...]
+	 *
+	 * For TLS, begin with rediss://, sentinels:// or clusters://.
+	 *
+	 * To spread the queue over several masters, write their addresses with commas between them.
+	 * All processes must list them in the same order.
+	 *
+	 * If the address is in a file, write an at sign and the path, for example
+	 * "@/etc/redis-url". The first line of the file is the address.
 	 */
 	const char *redis;
 	const char *consumer; /* this process's name in Redis; NULL: the library makes one up */
@@ -193,7 +200,8 @@ struct timerhub_relay_report {
 /*
  * Opens a queue, and creates it if it does not exist. `config` may be NULL. Returns 0 or a network
  * error, but never -ETIMEDOUT. Other errors:
- * - -EINVAL, -E2BIG: `config` is wrong, or the name is not 1 to 64 of A-Z, a-z, 0-9 and _.-
+ * - -EINVAL, -E2BIG: `config` is wrong, or the name does not consist of 1 to 64 characters A-Z,
+ *   a-z, 0-9, underscore, period and hyphen.
  * - -EEXIST: the queue has other servers, or the same in another order.
  * - -EAGAIN: no thread can be started.
  * - -EOPNOTSUPP: this build has no TLS, or a later version of the library has changed the queue.
@@ -209,23 +217,24 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads,
- * because no call may begin, and none but a waiting take, which returns -ESHUTDOWN, may be running.
- * Tasks that were taken and not answered come again after their leases.
+ * Closes a queue. `relay` may be NULL. First call timerhub_relay_stop() and join the threads that
+ * use the queue. A timerhub_relay_take() that still waits returns -ESHUTDOWN, but no other call may
+ * be running, and no call may begin. Tasks that were taken and not answered come again after their
+ * leases.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
  * Returns a descriptor to poll. It is readable when timerhub_relay_take() would not wait, and can
- * be readable although no task is due. From now on the library reads one task in advance, whose
- * lease begins then.
+ * be readable although no task is due. After the first call, the library reads one task in advance,
+ * and the lease of that task begins when it is read.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due in `when_ns`. If `id` is NULL, the library makes an id. `ret_id` gets the
- * id, and is NULL or has TIMERHUB_RELAY_ID_BYTES. After -ETIMEDOUT repeat the put with that id.
- * timerhub_relay_put(3) lists the errors, such as:
+ * Puts a task that is due in `when_ns`. If `id` is NULL, the library makes an id. `ret_id` is NULL,
+ * or an array of TIMERHUB_RELAY_ID_BYTES that receives the task's id. After -ETIMEDOUT repeat the
+ * put with that id. timerhub_relay_put(3) lists the errors, such as:
  * - -EEXIST: a task with this id is live.
  * - -EALREADY: a task with this id has ended, and was put not long ago (a minute, by default).
  */
@@ -243,8 +252,8 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered then,
- * and not at the old time. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
+ * Gives a new time to a task that nobody has taken. If it returns 0, the task is delivered at the
+ * new time, and not at the old one. Returns the errors of timerhub_relay_cancel(), or -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
@@ -280,8 +289,8 @@ TIMERHUB_API int timerhub_relay_park(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task, uint32_t reason);
 
 /*
- * Prolongs the time in which nobody else gets a task: its lease begins again. Returns -ESTALE if
- * the task has ended or somebody else has got it, or a network error.
+ * Begins the lease of a task again, so that nobody else gets this task until the new lease is over.
+ * Returns -ESTALE if the task has ended or somebody else has got it, or a network error.
  */
 TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
@@ -324,8 +333,9 @@ struct timerhub_relay_change {
 };
 
 /*
- * Puts many tasks in a few round trips. `op` is 0 or TIMERHUB_RELAY_PUT. Each put can fail alone,
- * as its `result` says. Returns how many succeeded, or the first error if nothing was sent.
+ * Puts many tasks in a few round trips. The `op` of each change is TIMERHUB_RELAY_PUT, or 0, which
+ * means the same here. Each put can fail alone, as its `result` says. Returns how many succeeded,
+ * or the first error if nothing was sent.
  */
 TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
                                          struct timerhub_relay_change *changes, unsigned count);

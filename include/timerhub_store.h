@@ -68,10 +68,10 @@ struct timerhub_store_config {
 };
 
 /*
- * Opens a queue of the database `path`, and creates file and tables if they do not exist. `config`
- * may be NULL. If the process forks, open the store afterwards, in the child.
- * timerhub_store_open(3) lists the errors, such as:
- *   -EXDEV: the program uses another copy of SQLite than the library.
+ * Opens a store, which is one queue in the database file `path`, and creates the file and the
+ * tables if they do not exist. `config` may be NULL. If the process forks, open the store
+ * afterwards, in the child. timerhub_store_open(3) lists the errors, such as:
+ *   -EXDEV: the program and the library use two different copies of SQLite.
  *   -EBADMSG: the file is not a database, or is damaged.
  *   -EOPNOTSUPP: the tables are of a later version, or the file system cannot have a WAL.
  *   -EBUSY: others locked the database for longer than timeout_ns.
@@ -194,15 +194,18 @@ TIMERHUB_API int timerhub_store_take(struct timerhub_store *store,
                                      uint64_t timeout_ns);
 
 /*
- * Ends a task; a periodic one waits for its next period. Returns -ESTALE if the task was changed or
- * delivered again, and -ENOENT if it is gone. After these and after 0, its key and data are freed.
+ * Ends a task; a periodic one waits for its next period. Returns 0, -ESTALE if the task was changed
+ * or delivered again, or -ENOENT if it is gone; in these three cases the call frees the task's key
+ * and data. After any other error they are still there.
  */
 TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
 
 /*
- * Gives a task back, to be delivered again after delay_ns. Frees the key and data and returns the
- * errors of timerhub_store_done(), or -ERANGE if the delay is too long.
+ * Gives a task back, to be delivered again after delay_ns. Returns 0, -ESTALE if the task was
+ * changed or delivered again, or -ENOENT if it is gone; in these three cases the call frees the
+ * task's key and data. After any other error, such as -ERANGE for a delay that is too long, they
+ * are still there.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
@@ -286,9 +289,10 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Copies changes and makes them like timerhub_store_commit(), but does not wait. When they are
- * made, timerhub_store_completions() returns `tag`. Until then keep the struct of each task that
- * they end. Returns -EAGAIN if 1,024 submits are open.
+ * Copies `changes` and makes them as timerhub_store_commit() does, but does not wait. When they are
+ * made or have failed, timerhub_store_completions() returns `tag`. Until then keep each struct
+ * timerhub_store_task that a change points to. Returns -EAGAIN if 1,024 submits have completions
+ * that nobody has taken yet.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,

@@ -44,7 +44,7 @@ def checked(result, function, _arguments):
 
 
 class Timeouts:
-    """A timerhub loop with a hub. class Selector runs its callbacks in the asyncio loop."""
+    """A timerhub loop with a hub. Before asyncio blocks, class Selector below calls turn()."""
 
     def __init__(self):
         library = self._library = ctypes.CDLL("libtimerhub.so.0.5")

@@ -44,10 +44,9 @@ static int complete(struct io_uring *ring, int fd)
 }
 
 /*
- * Handles all completions that are ready. In a ring with IORING_SETUP_DEFER_TASKRUN they appear
- * only when the program enters the kernel, some 20 at a time, so the others have to be fetched
- * before the turn; in other rings complete() is enough. Each request has at most one completion on
- * its way, and they come in order, so as many as there are requests are all.
+ * Handles all ready completions. With IORING_SETUP_DEFER_TASKRUN the kernel shows only some 20 at
+ * each call, so the others must be fetched before the turn; in other rings complete() is enough.
+ * Completions come in order, so after `requests` of them each ready request has been handled.
  */
 static int complete_all(struct io_uring *ring, int fd)
 {

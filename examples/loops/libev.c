@@ -24,7 +24,7 @@ static struct {
 	int waiting; /* iterations in which the fd was readable, but sockets came first */
 } timeouts;
 
-/* Turns. No watcher asks for another turn until this one ends, as a callback may run the loop. */
+/* Calls timerhub_loop_turn(), with both watchers stopped: a callback may run the libev loop. */
 static void turn(struct ev_loop *loop)
 {
 	timeouts.waiting = 0;

@@ -13,8 +13,8 @@
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
 /*
- * Returns the end of a range of time, in ns from now. timerhub-top(1) shows how many timers become
- * due in each range. Range 0 begins now, and each range at the end of the one before.
+ * Returns the end of a range of time, in ns from now. For example, range 1 begins 1 ms from now and
+ * ends 10 ms from now.
  */
 static inline uint64_t ahead_within_ns(unsigned range)
 {

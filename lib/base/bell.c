@@ -3,6 +3,11 @@
  * The bell, an eventfd by which one thread wakes another, or tells the program that a queue has
  * events. To ring it is to write to it, which makes it readable; to clear it is to read it. bell.h
  * says what the calls promise.
+ *
+ * If the second write in bell_ring_by() fails too, another thread has written in between.
+ *
+ * bell_clear_counted() stores `cleared` only after it has read the eventfd, because another thread
+ * that finds `cleared` equal to `writes` does not read it.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -90,9 +95,8 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * A write to a full counter fails, and wakes nobody who waits for an edge (EPOLLET). So
-	 * read, which clears the counter, and write again. If that fails too, another thread has
-	 * written.
+	 * The eventfd's counter is full. Read the eventfd, which sets the counter to 0, and write
+	 * again, because pollers with EPOLLET need a new edge.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
@@ -125,8 +129,8 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/*
-	 * Relaxed is enough: a thread that still sees the old count only reads the eventfd once
-	 * more than necessary.
+	 * Relaxed is enough: if bell_clear_counted() loads the old value, it only makes one
+	 * unnecessary read.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
@@ -143,9 +147,8 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * Store this after the read. If this thread is stopped in between, another thread sees the
-	 * old number, and reads the eventfd once more. Only writes that had ended before the read
-	 * are in the number.
+	 * Some threads, counted in the low bits of `rings`, may not have written to the eventfd
+	 * yet. Store these bits as 0, so that the next call reads again.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

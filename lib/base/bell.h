@@ -41,8 +41,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Write to the eventfd, and read it. The kernel zeroes the buffers in `words` in a forked child, so
- * a call that the fork has interrupted transfers nothing there.
+ * Ring and clear a bell like bell_ring() and bell_clear(), but with the buffers in *words. In a
+ * forked child these buffers have length 0, so both calls do nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

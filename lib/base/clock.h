@@ -55,8 +55,8 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual);
 uint64_t clock_now_ns(const struct clock *clock);
 
 /*
- * Tells whether sleeps by this clock need a timerfd. A relative timeout would end at the wrong time
- * if the clock is set, or if it runs while the machine is suspended.
+ * Returns true if sleeps by this clock need a timerfd. A relative timeout would end at the wrong
+ * time if somebody sets the wall clock or, with CLOCK_BOOTTIME, if the machine is suspended.
  */
 bool clock_needs_deadline_fd(const struct clock *clock);
 

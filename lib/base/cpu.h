@@ -49,8 +49,9 @@ static inline unsigned cpu_current(void)
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts to divide `count` things so that CPUs rarely share a part. It is a
- * power of two, about the number of CPUs, and 1 if the parts would have fewer than `least` things.
+ * A list of `count` elements is to be split, so that CPUs rarely share a list. Returns how many
+ * lists to make: as many as CPUs, rounded up to a power of two, but at most `parts_max`, and fewer
+ * if a list would be shorter than `least`.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

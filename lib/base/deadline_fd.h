@@ -3,6 +3,10 @@
  * A timerfd that ends a sleep at a time on a given clock, and also when the wall clock is set. It
  * is used where the timeout of a sleep would be wrong: by an owner on CLOCK_BOOTTIME or
  * CLOCK_REALTIME, and by a loop without a hub, once its descriptor is asked for.
+ *
+ * If deadline_fd_set() returns -ECANCELED, the caller must read the clock again, because a timer
+ * may be due now. After another error, the caller must end its sleep in another way, for example by
+ * a timeout.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -35,22 +39,22 @@ static inline bool deadline_fd_ends_by(uint64_t set_ns, uint64_t until_ns, uint6
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Makes the timerfd unreadable for ever, right before it is closed. Otherwise it would wake an
- * epoll instance again and again if a forked child has it open. A child must not call this.
+ * Makes the timerfd unreadable for ever, right before it is closed. Otherwise the timerfd could
+ * wake an epoll instance again and again, as long as a forked child has it open. A child must not
+ * call this.
  */
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
 /*
- * Sets the timerfd to become readable at `at_ns`; UINT64_MAX means never. Returns -ECANCELED if
- * somebody has changed the wall clock since the last call. Then the timerfd is set too, but read
- * the clock again.
- * After any other error the earlier time stays, and the caller must wake up in another way.
+ * Sets the timerfd to become readable at `at_ns`; UINT64_MAX: never. Returns 0 or an error:
+ * - -ECANCELED: the timerfd is set, but the wall clock was changed since the last call.
+ * - Any other error: the timerfd still has its earlier time.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * After a time in the past was set, waits until the timerfd is readable. Otherwise a thread that
- * polls it at this moment could block once more.
+ * Waits until the timerfd is readable. If it was set to a time in the past, the kernel makes it
+ * readable only a moment later.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

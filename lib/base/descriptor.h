@@ -28,8 +28,8 @@ struct descriptors_low {
 bool descriptors_hold(struct descriptors_low *low, int fd);
 
 /*
- * Closes the descriptors that descriptors_hold() has recorded. Returns `fd`, or -errno if `fd` is
- * -1, the result of the call that should open a descriptor.
+ * Closes the descriptors that descriptors_hold() has recorded in `low`. `fd` is the descriptor that
+ * the caller keeps, or -1 if opening it has failed. Returns `fd`, or -errno if `fd` is -1.
  */
 int descriptors_release(const struct descriptors_low *low, int fd);
 

@@ -33,8 +33,8 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): a thread that loads this number sees all
-	 * that was written before it was stored.
+	 * [eventcount] pairs with eventcount_number(): a thread that loads this number also sees
+	 * all that the calling thread has written before.
 	 */
 	u32_store_release(&eventcount->number, number);
 }
@@ -45,12 +45,12 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 	futex_wake(&eventcount->number, count);
 }
 
-/* Adds 1 to the number, and wakes up to `count` threads that are in eventcount_wait(). */
+/* Adds 1 to the eventcount's number, and wakes up to `count` threads in eventcount_wait(). */
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): a thread that loads the new number sees all
-	 * that was written before it was stored.
+	 * [eventcount] pairs with eventcount_number(): a thread that loads the new number also sees
+	 * all that the calling thread has written before.
 	 */
 	(void)u32_fetch_add_release(&eventcount->number, 1);
 	eventcount_wake(eventcount, count);

@@ -19,21 +19,18 @@ struct fork_check {
 };
 
 /*
- * Maps a page that the kernel zeroes in a forked child, if it can. The caller may use all of its
- * `bytes` bytes but the first word.
+ * Maps `bytes` bytes, and asks the kernel to zero them in a forked child. The caller may use all of
+ * them but the first word. Returns 0, also if the kernel cannot zero them, or a negative errno.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Finds out by getpid() whether this is a forked child. Called when *is_opener is 0: in a child, or
- * always if the kernel can't zero memory in a child. Returns 0 or -EOWNERDEAD.
+ * Does the rest of fork_check_result() if *is_opener is 0. Returns 0, or -EOWNERDEAD in a forked
+ * child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/*
- * Returns 0, or -EOWNERDEAD in a forked child. It returns an error number and no bool, so that a
- * public call can just return its result.
- */
+/* Returns 0, or -EOWNERDEAD in a forked child. */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);

@@ -47,8 +47,9 @@ void memory_advise_huge(const struct memory *memory)
 }
 
 /*
- * Creates a memfd that other processes may read. Linux 6.3 and later want a flag that says that it
- * holds no program, which older kernels refuse.
+ * Creates a memfd that other processes may read. Linux 6.3 and later expect MFD_NOEXEC_SEAL, which
+ * says that the file is not a program. Older kernels refuse this flag with EINVAL, so try again
+ * without it.
  */
 static int memory_open_shown(const char *name)
 {
@@ -72,8 +73,8 @@ static int memory_resize_shown(int fd, size_t bytes)
 }
 
 /*
- * Fixes the size of a memfd, and since Linux 5.1 keeps others from writing to it. What is mapped
- * already stays writable.
+ * Fixes the size of a memfd. Since Linux 5.1, also forbids write(2) and new writable mappings. The
+ * mapping that the caller has made before stays writable.
  */
 static int memory_seal(int fd)
 {
@@ -102,8 +103,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 void memory_unshare(const struct memory *memory)
 {
 	/*
-	 * If this fails, the child and its parent both count in the shared memory. The counts are
-	 * wrong then, which is no reason to stop.
+	 * An error is ignored, because only the statistics are wrong then: parent and child both
+	 * count in the shared memory.
 	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -36,8 +36,9 @@ void memory_advise_huge(const struct memory *memory);
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /*
- * In a forked child, replaces shared memory by zeroed private memory at the same address, because
- * others read the shared memory as the parent's. Safe in a signal handler.
+ * In a forked child, replaces memory that the child shares with its parent by zeroed private memory
+ * at the same address. Otherwise the child's writes would change the parent's memory, which other
+ * processes read. Safe in a signal handler.
  */
 void memory_unshare(const struct memory *memory);
 

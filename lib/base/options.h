@@ -32,9 +32,10 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's option struct to `ours`, which keeps its defaults if `theirs` is NULL. An
- * earlier version's struct has `least_bytes`.
- * - -EINVAL: the struct is smaller than ours, and not of that size.
+ * Copies a caller's option struct to `ours`. If `theirs` is NULL, changes nothing. Returns 0 or an
+ * error:
+ * - -EINVAL: the struct is smaller than `ours_bytes`, and does not have the size in an older header
+ *   (`least_bytes`) either.
  * - -E2BIG: the struct has options that this version does not know.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,

@@ -8,6 +8,8 @@
  *
  * So between any two instructions of such a thread a handler of the program can run after all, and
  * can interrupt a system call (EINTR).
+ *
+ * thread_hold_signals() unblocks no signal, because one that is pending would arrive at once.
  */
 #ifndef TIMERHUB_THREAD_H
 #define TIMERHUB_THREAD_H
@@ -32,8 +34,8 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks the signals of thread_held_signals() in the calling thread, and stores the mask from
- * before. Unblocks none, because a signal that the program has blocked may be pending.
+ * Blocks the signals of thread_held_signals() in the calling thread. All signals that are blocked
+ * already stay blocked. Stores the old mask in *ret_before.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -49,8 +51,8 @@ static inline void thread_release_signals(const sigset_t *before)
 }
 
 /*
- * Returns the id of the calling thread's CPU clock as its number: no other living thread has it,
- * and it costs no system call.
+ * Returns a number that no other living thread has: the id of the calling thread's CPU clock.
+ * Getting it costs no system call.
  */
 static inline uint32_t thread_clock(void)
 {

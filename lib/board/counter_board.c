@@ -7,6 +7,9 @@
  * before fork() returns in the child. For that a shared board is listed in `shown` from before its
  * first count until it is unmapped.
  *
+ * board_hide() takes a board off that list before the board is unmapped. Otherwise board_forked()
+ * would put private memory over whatever is mapped at the board's old address by then.
+ *
  * `shown` is accessed relaxed, because nobody reads through its pointers, and the kernel's lock of
  * the address space already orders mapping, unmapping and forking.
  *
@@ -70,10 +73,7 @@ static int board_show(struct board *board)
 	return -ENOSPC;
 }
 
-/*
- * Unregisters a board, if it is registered, before it is unmapped: a forked child could otherwise
- * destroy another mapping at its old address.
- */
+/* Unregisters a board, which will then be unmapped. Does nothing if the board is not registered. */
 static void board_hide(struct board *board)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {

@@ -93,8 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * The time of the last search in `cells` that has found no cell of an ended thread, or 0.
-	 * Nobody searches again within a second, because a search makes many system calls.
+	 * When a search found that the threads of all cells still live (0: never), on the hub's
+	 * clock. No thread searches again within a second.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -125,8 +125,8 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue, and of earlier queues with its index. `put` - `delivered` -
- * `passed_over` timer handles wait in the queue.
+ * The counters of a queue. If the queue is closed and a new queue gets its index, the new queue
+ * continues these counters.
  */
 struct board_queue {
 	/*
@@ -138,14 +138,13 @@ struct board_queue {
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
 	/*
-	 * When a thread last took events, on the hub's clock; 0: never. Stored when a drain or wait
-	 * returns events and, if observable, when a dispatch begins.
+	 * When a thread last took events, on the hub's clock; 0: never. It is stored when a drain
+	 * or wait returns events, and when a dispatch begins in an observable hub or loop.
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into this queue, and into those that had its place
-	 * before: a new queue begins with the sum of what was `delivered` and `passed_over`.
-	 * Consumers do not write to this cache line.
+	 * How many handles the owner has put into this queue, and into earlier queues that had the
+	 * same index. Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
@@ -173,8 +172,9 @@ static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 }
 
 /*
- * How late consumers took events, by the number of their CPU modulo BOARD_DELIVERIES_MAX. Bucket i
- * counts 2^i to 2^(i+1) - 1 ns; the first also counts events that were not late.
+ * How late consumers on one CPU took events. If there are more than BOARD_DELIVERIES_MAX CPUs, some
+ * share a struct. Bucket i counts events that were 2^i to 2^(i+1) - 1 ns late; bucket 0 also counts
+ * those that were not late.
  */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
@@ -190,8 +190,8 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 }
 
 /*
- * The counters of a loop. Its thread copies them here at the end of a turn or settle, for other
- * processes. Lateness is counted in board_owner.lateness.
+ * The counters of a loop. At the end of timerhub_loop_turn() or timerhub_loop_settle(), the loop's
+ * thread copies them here for other processes. Lateness is counted in board_owner.lateness.
  */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
@@ -207,8 +207,8 @@ struct board_loop {
 	 */
 	atomic_u64 due_ns;
 	/*
-	 * What the loop's thread is doing. Unused if the loop has an observable hub, because the
-	 * thread then writes to board_queue.loop on the hub's board.
+	 * What the loop's thread is doing. Unused if the loop has an observable hub: then
+	 * timerhub-top(1) reads the field `loop` of the queue's struct board_queue.
 	 */
 	struct board_cell cell;
 };
@@ -231,8 +231,8 @@ struct board {
 };
 
 /*
- * Returns when the cell's thread began what it is doing, for example a callback, if it is
- * dispatching the queue at the address `queue`; else 0.
+ * Returns when the cell's thread began what it is doing now, for example a callback. Returns 0 if
+ * the thread is not dispatching the queue at the address `queue`.
  */
 static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
 {
@@ -244,8 +244,8 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns since when events wait untaken in the queue: since it was empty, since a thread took
- * some, or since a dispatching thread began its callback, whichever was latest.
+ * Returns the time since which events have waited in the queue and no thread has taken any. A
+ * dispatching thread takes an event when it begins a callback.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

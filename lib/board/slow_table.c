@@ -3,6 +3,10 @@
  * Counts slow callbacks in a table that has an entry for each function (slow_table.h). This file
  * has how a thread adds to an entry, how a full table gives an entry to another function, and how
  * the table is read.
+ *
+ * When slow_entry_enter() counts its thread in `gate`, another thread may already be giving the
+ * entry to another function. Then SLOW_GIVING is set, or the other thread has finished and `fn` has
+ * changed.
  */
 #include "board/slow_table.h"
 
@@ -23,9 +27,8 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
 	/*
-	 * This increment and the CAS that sets SLOW_GIVING are seq_cst. If the CAS comes first,
-	 * this thread sees SLOW_GIVING or the new function. If the increment comes first, the CAS
-	 * fails.
+	 * Add 1 to the number of the entry's users, the low bits of `gate`. An entry that has users
+	 * is not given to another function.
 	 */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
@@ -62,8 +65,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * Give an unused entry to `fn`, unless another thread has just done so. Relaxed is
-		 * enough, because the counters of an unused entry are 0 from the start.
+		 * If the entry is unused, it becomes the entry of `fn`. Relaxed is enough, because
+		 * nobody has stored anything in an unused entry.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -100,8 +103,8 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Counts a slow callback of `fn` when all entries belong to other functions: gives the least
- * recently used one to `fn`. While threads use all entries, only the totals count the callback.
+ * Counts a slow callback of `fn` in a full table: the entry that was used least recently is given
+ * to `fn`. Does nothing if other threads are using all entries at this moment.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)
@@ -114,8 +117,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * [slow-entry] pairs with the second load of `gate` in slow_entry_read(): a reader
-		 * that has loaded anything stored below also sees that `gate` has changed.
+		 * Pairs with slow_entry_read() ([slow-entry]): whoever loads the new `fn`, or a
+		 * number stored after it, also sees that `gate` has changed.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
@@ -126,8 +129,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
-		 * [slow-entry] pairs with the first load of `gate` in slow_entry_read(): a reader
-		 * that loads the new `gate` also sees what was stored in the entry before.
+		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads this `gate` also
+		 * sees the values stored above.
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;

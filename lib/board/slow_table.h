@@ -10,6 +10,10 @@
  * while nobody is counted there. So nothing is ever added to another function's numbers, and nobody
  * waits for anybody.
  *
+ * slow_table_replace() changes the gate before and after it stores the values of another function.
+ * A reader loads the gate before and after the values. If the gate is the same both times, and says
+ * that the entry is not being given away, all values belong to one function.
+ *
  * In a race two entries can get the same function. Whoever reads the table adds them up.
  *
  * It is tested by tests/unit/test_slow_table.c.
@@ -71,8 +75,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * [slow-entry] pairs with the stores in slow_table_replace(): the loads below see
-		 * all that was stored in the entry before this value of `gate`.
+		 * Pairs with slow_table_replace() ([slow-entry]): the loads below see all that was
+		 * stored before this `gate`.
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
@@ -82,8 +86,8 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * [slow-entry] pairs with slow_table_replace(), which changes `gate` before it
-		 * stores new values: a reader that has loaded a new value also sees the change.
+		 * Pairs with slow_table_replace() ([slow-entry]): if `gate` is still the same, all
+		 * values loaded above belong to one function.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

@@ -17,6 +17,9 @@
  * the `fn` that it loaded first finds afterwards that `fn` is 0, or, if the next callback is the
  * same function, that `count` or `state` has changed.
  *
+ * cell_read() loads `count` after `fn`. If another callback of the same function begins between
+ * these two loads, the loaded `fn` is right for that callback too.
+ *
  * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave → cell_read: what the cell says, or
  *         that it has changed.
  */
@@ -85,20 +88,18 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 }
 
 /*
- * Records for other threads and processes that the thread has entered a call into the library at
- * `now_ns`. `state` is the result of cell_state(), which must say TIMERHUB_AWAY.
+ * Records for other threads and processes that the thread has entered the library at `now_ns`. The
+ * caller must have got `state` from cell_state(), and its low bits must say that the thread is
+ * outside the library (TIMERHUB_AWAY).
  */
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/*
-	 * Reset `count`, the number of the callback within a call, so that a reader does not take a
-	 * callback of this call for one of the last call.
-	 */
+	/* Reset `count`, the number of the present callback, because this call has run none yet. */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads the new `state` also sees the `queue`,
-	 * `since_ns` and `count` that the thread has stored for its present call into the library.
+	 * Pairs with cell_read() ([cell]): a reader that loads this `state` also sees the present
+	 * call's `queue`, `since_ns` and `count`.
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
@@ -111,8 +112,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees the new `state`.
+	 * Pairs with cell_read() ([cell]): whoever loads the `queue` or `since_ns` of the thread's
+	 * next call also sees that `state` has changed.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -123,15 +124,15 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees the new `state`.
+	 * Make the low bits 0 (TIMERHUB_AWAY), and raise the number above them. Pairs with
+	 * cell_read() ([cell]): whoever loads a field that is stored later sees the new number.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
 
 /*
- * Records for other threads and processes that the thread is about to run the callback `fn`, which
- * is number `count` of the callbacks that its present call runs.
+ * Records for other threads and processes that the thread is about to run the callback `fn`. Within
+ * the present call into the library, the callback has the number `count`.
  */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
@@ -151,8 +152,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads anything that the thread stores in
-	 * `cell` after this store also sees that this callback has ended.
+	 * Pairs with cell_read() ([cell]): a reader that loads a value of the next callback also
+	 * sees that this callback has ended.
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -183,17 +184,13 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/*
-		 * [cell] pairs with the four functions above: a load that returns what the thread
-		 * has stored shows later loads everything that it had stored before.
+		 * Pairs with cell_enter() ([cell]): the loads below see all that the thread stored
+		 * before this `state`.
 		 */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
-		/*
-		 * The thread may have begun another callback between these two loads. Then `fn` has
-		 * changed, which the check below finds, or it is the same function once more.
-		 */
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
@@ -202,9 +199,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * [cell] pairs with cell_end() and cell_leave(): if the callback or the call into
-		 * the library ended while these values were loaded, `fn`, `count` or `state` has
-		 * changed.
+		 * Pairs with cell_end() and cell_leave() ([cell]): if these three are unchanged,
+		 * all values loaded above belong to the same callback.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -31,8 +31,8 @@ static bool hub_try_enter(struct timerhub *hub)
 static void hub_leave(struct timerhub *hub)
 {
 	/*
-	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass(),
-	 * which see everything that this thread has written.
+	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass():
+	 * the threads that call these see everything that this thread has written.
 	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
@@ -53,8 +53,8 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/*
-		 * Clear the eventfd first, because a wake-up that comes during this round of work
-		 * may be meant for the next round.
+		 * Clear the eventfd before the work. A wake-up that comes during the work then
+		 * stays for the next timerhub_advance().
 		 */
 		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
@@ -81,8 +81,8 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0, because a load could miss a timerhub_advance() that has just begun. The release
-	 * shows this thread's stores to the next timerhub_advance().
+	 * Add 0 instead of loading the value, because a load could miss a timerhub_advance() that
+	 * has just begun.
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*

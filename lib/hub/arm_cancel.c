@@ -7,6 +7,10 @@
  * The slot of a cancelled timer is free at once, and a new timer may get it while the old one's
  * entry is still in the schedule or in the inbox. To the owner that looks like a timer that has
  * moved.
+ *
+ * hub_look() checks by a CAS that the timer is still the same, because a plain load could run
+ * before the loads in timer_read(). If another queue has got the index of the timer's queue, the
+ * timer has ended, and the CAS fails.
  */
 #include <errno.h>
 
@@ -259,15 +263,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * Re-arms a timer. To move an armed timer to a later deadline is frequent and calls no function,
- * because registers saved on the stack would delay the compare-and-swap.
+ * Re-arms a timer. In the frequent case, a later deadline for an armed timer, it calls no function,
+ * because saving registers on the stack would delay the compare-and-swap.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0, so that hub_rearm() is called and refuses. */
+	/* In a forked child the capacity is 0: call hub_rearm(), which returns -EOWNERDEAD. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -393,13 +397,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Cancel before callbacks_wait(). By the cancel this thread acquires what a consumer stored
-	 * before it took the event, so it finds each consumer that runs the callback.
+	 * Cancel before the wait, so that callbacks_wait() finds each thread that has taken the
+	 * timer's event (running_callbacks.c).
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If the timer's callback makes this call after another thread has cancelled the timer, do
-	 * not wait for callbacks: both threads could wait for each other for ever.
+	 * Two callbacks of the timer may run at once and both call this. Only the one whose cancel
+	 * has succeeded waits. Otherwise they would wait for each other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -446,14 +450,13 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed is enough. The queue was opened before the timer was armed, and
-		 * timer_guess() has loaded the timer with acquire. If the index has another queue
-		 * now, the CAS below fails.
+		 * Relaxed is enough: the queue was opened before the timer was armed, and
+		 * timer_guess() has loaded the timer with acquire.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * This CAS changes nothing, but checks that the timer is still the same. A load
-		 * could run before the loads of timer_read().
+		 * The CAS stores the old value again. It only checks that the timer has not changed
+		 * since timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

@@ -7,6 +7,16 @@
  * the timer still has an event to deliver. The slot of a one-shot that was delivered is freed at
  * once. A thread that dispatches writes into a cell of its own whose callback it runs, because
  * timerhub_cancel_sync() waits for the end of that callback.
+ *
+ * deliver() gives timer_deliver() one reading of the clock for all its decisions, because the clock
+ * may be set back between two readings.
+ *
+ * A dispatch calls no timer's callback twice. If a timer whose event it has taken expires again,
+ * the new event comes behind the position `end` in the outbox, where the dispatch stops.
+ *
+ * queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken the cell, or
+ * if no thread has stored one there. If it always did, threads that dispatch a queue in turn would
+ * write to the queue each time. The queue of a loop keeps the loop's cell.
  */
 #include <errno.h>
 
@@ -42,8 +52,8 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		/*
-		 * Read the clock only once, because a wall clock may be set back between two
-		 * readings.
+		 * timer_deliver() needs the time only if the clock can be set back, or if the timer
+		 * is periodic.
 		 */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
@@ -80,7 +90,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed, because these numbers are only shown in statistics. */
+	/* The counters are only shown in statistics, so relaxed is enough for all four. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -113,7 +123,7 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	for (unsigned i = 0, run; i < count; i += run) {
 		unsigned bucket = board_bucket(*now_ns, events[i].expires_ns);
 
-		/* Add neighbours that fall into the same bucket at once. */
+		/* Find the events that follow in the same bucket, to add them in one step. */
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
@@ -164,10 +174,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/*
-	 * A forked child must not clear the eventfd that it shares with its parent. This check is
-	 * for kernels without MADV_WIPEONFORK; on others the child has no buffer to read into.
-	 */
+	/* A forked child must not clear the eventfd that it shares with its parent. */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
@@ -220,10 +227,7 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return queue_result(queue, (int)queue_take(queue, events, max));
 }
 
-/*
- * The state of a call of timerhub_dispatch(). The call stops at `end`, because a timer that expires
- * again meanwhile must not have its callback called twice.
- */
+/* The state of one call of timerhub_dispatch(). */
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* where timerhub_cancel_sync() looks what this thread runs */
@@ -332,15 +336,15 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
 }
 
 /*
- * Ends a dispatch. It also runs when a callback throws an exception, or ends its thread, which
- * glibc does by an exception.
+ * Ends a dispatch. The attribute cleanup makes sure that this also runs if a callback throws a C++
+ * exception or calls pthread_exit(3).
  */
 static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {
 	callbacks_leave(dispatching->callback);
 	/*
-	 * If a callback has forked, the child must not touch the eventfd, because parent and child
-	 * share it.
+	 * If a callback has forked and this is the child (hub_alive() is false), leave the eventfd
+	 * alone, because parent and child share it.
 	 */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
@@ -366,8 +370,8 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 }
 
 /*
- * Dispatches a queue that is not empty. It is not inlined, because timerhub_dispatch() would then
- * save registers even for an empty queue.
+ * Dispatches a queue that is not empty. It is kept out of line, because otherwise
+ * timerhub_dispatch() would save registers even for an empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -443,10 +447,7 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	if (!queue->hub_board)
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
-	/*
-	 * The queue remembers the cell of its last consumer. Replace it if that cell's thread has
-	 * ended, or if the present cell is new.
-	 */
+	/* Remember the cell in queue->cell, which the next dispatch tries before it searches. */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
 	return cell;
@@ -462,8 +463,8 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
 	uint32_t clock = thread_clock();
 	/*
-	 * Relaxed is enough, because the check below finds out whether the cell is this thread's:
-	 * no other thread stores this thread's clock id.
+	 * Relaxed is enough, because the check of cell->clock below tells whether this is the
+	 * calling thread's cell.
 	 */
 	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
 	uint64_t state;

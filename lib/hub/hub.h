@@ -69,8 +69,8 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Waits for the end of the owner's present round of work (in a manual hub, of timerhub_advance()).
- * Then a queue that was taken out of hub->queues may be freed.
+ * Waits until the owner has finished its present round of work or, in a manual hub, until a running
+ * timerhub_advance() has ended. Then a queue that was taken out of hub->queues may be freed.
  */
 void hub_wait_pass(struct timerhub *hub);
 
@@ -87,8 +87,8 @@ int queue_check(const struct timerhub_queue *queue, const void *events, unsigned
 unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
 
 /*
- * Returns `result`, or -EOWNERDEAD in a forked child. A call ends with this, because a signal
- * handler can fork inside the call, which then goes on in the child too.
+ * Returns `result`, or -EOWNERDEAD in a forked child. It is used at the end of a call, because a
+ * signal handler may have forked during the call.
  */
 int queue_result(const struct timerhub_queue *queue, int result);
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes hubs, and answers what a program may ask about a hub. Tested by tests/service/.
+ *
+ * What interrupts hub_open_new() is a signal during fallocate() or, on Linux 6.1, the teardown of
+ * this thread's io_uring.
+ *
+ * timerhub_stats() computes the number of cancels, because counting them would cost each cancel a
+ * write to shared memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,8 +56,8 @@ static int config_complete(struct timerhub_config *config)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
 	/*
-	 * Valgrind runs one thread at a time, and one that waits in io_uring would block all
-	 * others.
+	 * Valgrind runs one thread at a time. While a thread waits in io_uring_enter(2), valgrind
+	 * would let no other thread run.
 	 */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
@@ -117,9 +123,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 	clock_init(&hub->clock, config->clock, manual);
 	/*
-	 * The promise: only a timer that is due earlier wakes the owner. Nobody can be woken before
-	 * the owner's thread looks for timers at its start, so 0. The first timer of a manual hub
-	 * must wake the program, so "never".
+	 * Callers wake the hub for timers that are due before this time. An owner thread needs no
+	 * wake-up yet (0). A manual hub needs one for every timer (UINT64_MAX).
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
@@ -187,8 +192,8 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 	if (result < 0)
 		return result;
 	/*
-	 * Try again after EINTR, because a signal can interrupt fallocate(). On Linux 6.1, so does
-	 * the teardown of an io_uring instance that this thread has created.
+	 * If a signal interrupts hub_open_new(), it returns -EINTR and is called again. The initial
+	 * -EINTR leads to the first call.
 	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
@@ -250,8 +255,8 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 }
 
 /*
- * Adds how many events wait in queues. In an observable hub, timerhub_dispatch() records when it
- * takes events, so there also adds how long events have waited.
+ * Fills in `waiting`, `slow_callbacks` and `slow_sum_ns`. If the hub is observable, also fills in
+ * `untaken_ns`; other hubs do not record when timerhub_dispatch() takes events.
  */
 static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
 {
@@ -312,8 +317,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the timers' slots first. If a timer is delivered after that, it is counted twice
-	 * here, as live and as delivered, but never as cancelled.
+	 * Count the live timers before the delivered ones. Otherwise a timer that is delivered in
+	 * between would be in neither count, and seem cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -321,8 +326,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * `untaken` counts slots that timerhub_arm_many() took and put back after an error. It may
-	 * have grown since arena.taken was read.
+	 * Slots that timerhub_arm_many() took and put back do not count as armed. Some may have
+	 * been put back after arena_count(), so the difference could be negative.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -331,8 +336,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
-	 * Cancels are not counted, because that would cost each cancel a shared write. An armed
-	 * timer that is neither live, delivered nor dropped must have been cancelled.
+	 * `ended` counts the timers that were delivered, were dropped by timerhub_queue_close(), or
+	 * still live. All other armed timers were cancelled.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

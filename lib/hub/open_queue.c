@@ -7,6 +7,12 @@
  * until the owner has finished its present round of work (its pass). With that, the owner has
  * dropped every pointer to the queue. Nothing refers to the queue any more, and it can be freed.
  *
+ * A program may wrongly arm a timer for a queue that it is closing, after queue_drop_timers() has
+ * passed the timer's slot. If the timer expires before the queue is marked as gone, its handle is
+ * left in the outbox. Then queue_drop_late_expiries() frees the slot, because nobody else would. If
+ * the timer expires when a new queue has got the index, the owner puts its event into the new
+ * queue, perhaps before queue_announce() has set the queue's counters.
+ *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
  */
@@ -30,9 +36,8 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Add, because a store could undo a count that the owner makes at this moment. The owner
-	 * may still count for the previous queue, if the program wrongly armed a timer during its
-	 * close.
+	 * Correct `put` by an addition. A store would undo an increment that the owner makes at the
+	 * same time.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -61,10 +66,11 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire shows queue_announce() the final counters of the previous queue with
-		 * this index. The release shows this queue to the thread that puts events into it.
+		 * This thread now sees the final counters of the closed queue that had this index:
+		 * [index] pairs with timerhub_queue_close(). Whoever loads this pointer also sees
+		 * the queue's fields: [queue] pairs with owner_put_expiry().
 		 */
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index], [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -87,10 +93,7 @@ static atomic_u32 graves_dug;
  */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/*
-	 * Relaxed is enough: this only chooses where the closed queue's struct stays for a while,
-	 * and the acq_rel exchange below hands it over.
-	 */
+	/* Relaxed is enough, because this only chooses a place in `graves`. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
@@ -110,10 +113,7 @@ static void queue_free(struct timerhub_queue *queue)
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
-/*
- * A cell (a record of what one thread is doing) that belongs to no thread. A new queue refers to
- * it, so that the first thread that dispatches searches for its own.
- */
+/* A dummy that stays zero. queue->cell points to it until a thread stores its own cell there. */
 static struct board_cell nobodys_cell;
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
@@ -208,16 +208,16 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() loads the handle with acquire order, so that queue_drop_timer() sees
-		 * the index of the timer's queue.
+		 * timer_last() loads the handle with acquire order, so queue_drop_timer() also sees
+		 * for which queue the timer was armed.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Ends timers that expired after queue_drop_timers() had passed their slots, which would never
- * become free. There are some only if the program wrongly armed timers during the close.
+ * Cancels timers whose handles are still in the outbox. The program has wrongly armed them during
+ * the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -253,7 +253,10 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
-	/* [index] Release: the next queue with this index sees the final values of the counters. */
+	/*
+	 * Pairs with hub_add_queue() ([index]): whoever gives this index to a new queue also sees
+	 * the final values of this queue's counters.
+	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }

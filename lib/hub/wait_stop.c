@@ -43,7 +43,8 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 
 /*
  * Blocks until there may be an event or another reason to return. While the owner compacts a
- * stopped queue, this thread only naps: then the owner does not wake it.
+ * stopped queue, this thread sleeps only briefly, because the end of the compaction may wake
+ * nobody.
  */
 static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
@@ -113,7 +114,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
 	test_point(TEST_POINT_WAIT_HAS_RESULT);
-	/* Release, because a close that finds 0 here frees what this wait has used. */
+	/* Subtract 1. Release, because a close that loads 0 here frees what this wait has used. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }

@@ -18,8 +18,8 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides about a call of a thread to which the loop does not belong. Returns 0 if the loop has
- * TIMERHUB_LOOP_LOCKED, or if this is a forked child. Else counts the call and returns -EPERM.
+ * Checks a call by a thread that does not own the loop. Returns 0 for a loop with
+ * TIMERHUB_LOOP_LOCKED or a forked child's copy. Else counts the refusal and returns -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
@@ -49,8 +49,8 @@ int loop_check_alive(struct timerhub_loop *loop);
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Returns true in the usual case that loop_check_idle() allows: the loop is the calling thread's,
- * and no turn is running. If it returns false, ask loop_check_idle().
+ * Checks quickly whether the calling thread may make a call that is forbidden in callbacks of the
+ * loop. Returns true if it may. Otherwise ask loop_check_idle(), which also allows rare cases.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {

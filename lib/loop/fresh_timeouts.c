@@ -3,7 +3,12 @@
  * Keeps the timeouts that a loop has to work on before it blocks (fresh_timeouts.h). A timeout that
  * is set is in one of three places. It is in the array `fresh` if it was set by a delay since the
  * loop last read its clock. It is in the list if it may be scheduled too late. Otherwise it is
- * scheduled no later than its deadline. Tested by tests/unit/test_loop.c.
+ * scheduled no later than its deadline.
+ *
+ * If the program gives the time (is_exact), `fresh` stays empty. So that no call puts a timeout
+ * there, fresh_count says from the start that `fresh` is full.
+ *
+ * Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
@@ -20,10 +25,7 @@
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
-	/*
-	 * A loop whose time the program gives (is_exact) never comes here: its array `fresh` looks
-	 * full from the start, so no timeout enters it.
-	 */
+	/* If the program gives the time (is_exact), no timeout is ever put into `fresh`. */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
 		if (loop->front.fresh[i] != &loop->gone)
@@ -32,16 +34,17 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns a timeout's new deadline for two rare values of `sum_ns`, the old deadline plus the time
- * since the clock was last read: UINT64_MAX, and a value below the old deadline.
+ * fresh_move() calls this if `sum_ns`, the old deadline plus the time that has passed, is smaller
+ * than the old deadline, or UINT64_MAX. Returns the deadline to store. `is_back` says that the
+ * clock was set back.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
 		return UINT64_MAX; /* a stopped timeout stays stopped */
 	/*
-	 * A sum below the old deadline is right if the clock was set back, because then the time
-	 * that was added is negative. Otherwise the sum has overflowed.
+	 * If the clock was set back, a smaller sum is right. Otherwise the sum has overflowed, so
+	 * return the latest deadline that is valid.
 	 */
 	return is_back ? sum_ns : UINT64_MAX - 1;
 }
@@ -79,16 +82,16 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedules a timeout that was just set, usually at its deadline rounded down. Many timeouts then
- * have the same time, so one wake-up is enough to find those that were moved later.
+ * Schedules a timeout that was just set. Its schedule entry is usually at a rounded time before the
+ * deadline (round_down_to_grid.h).
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
 	/*
-	 * In a small loop nothing is rounded, so that a timeout that is not moved wakes the loop
-	 * only once.
+	 * In a loop with few timeouts, use the deadline itself. Then a timeout that is not moved
+	 * wakes the loop only once.
 	 */
 	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 

@@ -23,8 +23,8 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. Delays count from that time now, and timeouts in
- * the array `fresh` are moved by the time that has passed.
+ * Tells the loop that its clock shows `now_ns`. This also corrects the deadlines of the timeouts in
+ * the array `fresh`.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -49,16 +49,12 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Takes a timeout out of the array `fresh`, if it is in there. Those in `fresh` get a corrected
- * deadline at the next reading of the clock, which a removed timeout or an exact deadline must not
- * get.
+ * Removes a timeout from the array `fresh`, if it is there. Then the next reading of the clock does
+ * not change the deadline of the timeout.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/*
- * Schedules the timeouts in the list of fresh_list() that are not yet scheduled at their deadline
- * or earlier, and empties the list.
- */
+/* Schedules the timeouts that fresh_list() has put into the list, and empties the list. */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -30,8 +30,8 @@ struct loop_counts {
 };
 
 /*
- * Reasons why timerhub_loop_turn() cannot return right after it has read the clock. They are bits
- * of one word, so that one comparison is enough to find that there is none.
+ * Reasons why timerhub_loop_turn() cannot return right after it has read the clock. The field
+ * `unquiet` has a bit for each.
  */
 enum loop_unquiet {
 	LOOP_STIRRED = 1,   /* the schedule was changed since next_ns was computed */
@@ -43,7 +43,7 @@ enum loop_unquiet {
 
 struct timerhub_loop {
 	struct timerhub_loop_front front; /* the first member, because the inline calls use it */
-	/* A turn that has nothing to do reads only this cache line and the first one of `front`. */
+	/* A turn without work reads only this cache line and the first 64 bytes of `front`. */
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* when the first schedule entry comes up, or earlier */
 	uint64_t turn_ns;         /* when the loop last read its clock, or the time it was given */
@@ -100,15 +100,12 @@ _Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cas
 int loop_renew_board(struct timerhub_loop *loop);
 
 /*
- * Copies the counters of an observable loop to its board for timerhub-top(1), and shows that the
- * loop's thread is outside any call (TIMERHUB_AWAY).
+ * Copies the counters of an observable loop into the shared memory that timerhub-top(1) reads, and
+ * shows timerhub-top(1) that the loop's thread is outside any call (TIMERHUB_AWAY).
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/*
- * Tells timerhub-top(1) by when the program must call timerhub_loop_turn(). If that is now, tells
- * it when the loop last read its clock.
- */
+/* Stores when the program must next call timerhub_loop_turn(). timerhub-top(1) reads this time. */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*

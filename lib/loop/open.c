@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes loops, gives a manual loop its time, and returns a loop's descriptor, queue and
- * time. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * time.
+ *
+ * If a callback closes the loop, the loop is freed at the end of the turn. But
+ * timerhub_loop_close() closes the queue at once, because the callback may close the hub next. If
+ * the queue is being dispatched, only its timers are cancelled at once, and the queue is closed at
+ * the end of the turn.
+ *
+ * Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <stdlib.h>
 
@@ -153,8 +160,8 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 static void loop_close_wake(struct timerhub_loop *loop)
 {
 	/*
-	 * Write to gone_cell from now on: if a callback has closed the loop, it may close the hub
-	 * next, which unmaps the memory of *loop->cell.
+	 * If a callback closes the loop and then the hub, *loop->cell may be unmapped while the
+	 * turn still writes to it. So let the turn write to gone_cell instead.
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
@@ -211,12 +218,10 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/*
-	 * A callback has closed the loop, which turn_end() will free. Close the queue now, because
-	 * a timeout's callback may close the hub next.
-	 */
+	/* A callback has made this call. The loop stays until turn_end() frees it. */
 	loop->is_closed = true;
-	if (loop->is_dispatching) /* a queue cannot be closed while it is being dispatched */
+	/* A queue that is being dispatched cannot be closed, so only cancel its timers. */
+	if (loop->is_dispatching)
 		wake_drop_timers(&loop->wake);
 	else
 		loop_close_wake(loop);

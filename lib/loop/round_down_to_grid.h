@@ -8,7 +8,8 @@
  * The timer wheel of the Linux kernel groups its timers in the same way (kernel/time/timer.c). For
  * timeouts of length L there are at most 16 such times in a time of length L.
  *
- * A grid is named by its shift: the steps of the grid are 2^shift ns apart.
+ * A grid is named by its shift: the steps of the grid are 2^shift ns apart. To round a time down to
+ * the grid, clear the low `shift` bits of the time.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -25,8 +26,8 @@
 #define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /*
- * Returns n for a timeout that is due in `rest_ns`: the loop first looks at the timeout at a
- * multiple of 2^n ns. 2^n is at most rest_ns / 8.
+ * Returns how many low bits to clear in a deadline that is `rest_ns` away. This makes the deadline
+ * earlier by at most rest_ns / 8.
  */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
@@ -40,23 +41,24 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * A timeout is scheduled at a multiple of 2^n ns. Returns the n with which to schedule it once
- * more; `before` is the n it had.
+ * Does what grid_for() does, for a timeout that was scheduled before. `before` is how many bits
+ * were chosen the previous time. If `was_exact` is true, the deadline was not rounded then.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
 	/*
-	 * Keep `before`, unless the timeout has become much longer or shorter (README.md, "The
-	 * grid").
+	 * Return a new number of bits only in the two cases that README.md explains ("The grid").
+	 * Otherwise return the previous number.
 	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
 /*
- * Returns when the loop next looks at a timeout: at the deadline rounded down to a multiple of
- * 2^shift ns, or exactly at the deadline if that time has passed or is near.
+ * Returns the time at which to schedule a timeout: its deadline with the low `shift` bits cleared.
+ * If that time is not later than `now_ns`, or less than 65.5 us before the deadline, returns
+ * `deadline_ns` unchanged.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -47,8 +47,8 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Checks one of the first schedule entries. If it would wake the loop for nothing (see
- * place_is_stale()), moves or removes it and returns false. Else returns true.
+ * Returns true if a schedule entry can stay as it is. If the entry would wake the loop for nothing,
+ * moves or removes it, and returns false.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -92,8 +92,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 		}
 	} while (count > 0);
 	/*
-	 * Only an entry at its timeout's exact deadline needs to be `first`, because only such an
-	 * entry is corrected before each wait, in loop_rest().
+	 * loop_rest() checks the entry in loop->first each time, in case its timeout was moved. An
+	 * entry at a rounded time stays even then, and needs no check.
 	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))

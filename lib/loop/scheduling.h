@@ -22,8 +22,9 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout again, whose last entry was at `at_ns` and whose deadline is `rest_ns` from
- * now. The deadline is usually rounded down as it was the last time.
+ * Schedules a timeout that was scheduled before. `at_ns` is the time of its previous schedule
+ * entry. `rest_ns` is the time left until its deadline. The new entry is at the deadline, usually
+ * rounded down (round_down_to_grid.h).
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -35,8 +36,9 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Decides about a timeout whose schedule entry at `at_ns` has come up. Returns the timeout if its
- * callback must be called now. Else schedules it again, if it is set, and returns NULL.
+ * Handles a schedule entry that has come up; it was at `at_ns`. If the timeout's callback must be
+ * called now, returns the timeout. Otherwise returns NULL and, if needed, schedules the timeout
+ * again.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -56,8 +58,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
 	/*
-	 * A stopped timeout needs no entry. A timeout that a callback has just set is scheduled
-	 * before timerhub_loop_turn() returns.
+	 * A stopped timeout needs no schedule entry. A timeout in the array `fresh` or in the list
+	 * was just set by a callback, and turn_end() will schedule it.
 	 */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
@@ -74,8 +76,9 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Corrects the earliest schedule entries before the loop blocks, however many they are, and finds
- * out when the loop must wake up. Otherwise it would wake up for each of them.
+ * Computes loop->next_ns, the time at which the loop must wake up; call it before the loop blocks.
+ * It first corrects the earliest schedule entries, so that the loop does not wake up for a timeout
+ * that was moved or stopped.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

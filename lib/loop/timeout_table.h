@@ -22,8 +22,8 @@
  */
 struct place {
 	/*
-	 * The address of the place's timeout. It is even, so bit 0 (PLACE_FREE) marks a free place,
-	 * whose other bits hold what the macros below say.
+	 * If a timeout has the place: the address of the timeout. If the place is free: the PLACE_*
+	 * bit fields that are defined below.
 	 */
 	uint64_t holder;
 	union {
@@ -32,7 +32,7 @@ struct place {
 	};
 };
 
-#define PLACE_FREE ((uint64_t)1)
+#define PLACE_FREE ((uint64_t)1)   /* the place is free; bit 0 of an address is 0 */
 #define PLACE_LISTED ((uint64_t)2) /* the place is in the list from which fresh_file() schedules */
 #define PLACE_GRID_SHIFT 2         /* n, if the schedule entry is at a multiple of 2^n ns */
 #define PLACE_GRID_MASK 63u
@@ -49,8 +49,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns n for a place: its schedule entry is at a multiple of 2^n ns, or exactly at the deadline
- * if that is very near.
+ * When a timeout is scheduled, the low bits of its deadline are cleared (round_down_to_grid.h).
+ * Returns how many, for the schedule entry of this place.
  */
 static inline unsigned place_grid(const struct place *place)
 {
@@ -80,16 +80,10 @@ int places_open(struct places *places, uint32_t max);
 /* Releases the memory of the table. */
 void places_close(struct places *places);
 
-/*
- * Gives a timeout a free place in the table, or returns false if there is none. The timeout takes
- * over the place's schedule entry, so that removing and adding does not change the schedule.
- */
+/* Gives a timeout a free place in the table. Returns false if no place is free. */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/*
- * Makes a place free for another timeout. Its entry stays in the schedule, and serves the next
- * timeout of the place.
- */
+/* Makes the place of a timeout free. The place keeps its schedule entry for the next timeout. */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

@@ -5,8 +5,9 @@
  *
  * Setting a timeout means storing its deadline in it. A delay is added to the time at which the
  * loop last read its clock, so the timeout also enters the array `fresh`, and the next reading
- * corrects the deadline. With an exact deadline it enters the list instead, if it is scheduled too
- * late. Nothing is scheduled before the next turn or settle.
+ * corrects the deadline. If the loop or its hub is manual, reading the time is cheap, so each call
+ * reads it, and the deadline is exact at once. A timeout with an exact deadline enters the list if
+ * it is scheduled too late. Nothing is scheduled before the next turn or settle.
  *
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
@@ -33,8 +34,8 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks the thread and the arguments of a call. Reads *loop only if the timeout belongs to the
- * loop, because otherwise the loop may have been freed.
+ * Checks the thread and the arguments of a call. Compares `loop` with timeout->owner before
+ * anything reads *loop, because if they differ, the loop may have been freed.
  */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
@@ -87,24 +88,24 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 }
 
 /*
- * Sets a timeout to an exact deadline. If its schedule entry is later, lists the timeout, so that
- * the loop schedules it before blocking.
+ * Sets a timeout to an exact deadline. If the timeout is scheduled later than that, adds it to the
+ * list of timeouts that the loop schedules before it blocks.
  */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
 	timeout->deadline_ns = deadline_ns;
 	/*
-	 * During a turn, put each timeout that is set into the list of fresh ones, because it must
-	 * not expire in the same turn.
+	 * During a turn, put each timeout into the list of those that are still to be scheduled.
+	 * They are scheduled at the end of the turn, so none of them expires in this turn.
 	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }
 
 /*
- * Sets a timeout by a delay in a loop whose time the program sets, itself or through the hub. That
- * time is cheap to read, so the deadline is exact at once.
+ * Sets a timeout by a delay if the loop or its hub is manual. Adds the delay to the present time,
+ * so the deadline is exact.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)

@@ -15,6 +15,12 @@
  *
  * Most turns have nothing to do. Such a turn is quiet: by one comparison with quiet_ns it finds
  * that it may return right after it has read the clock.
+ *
+ * turn_fetch() prefetches in two steps, because the address of a timeout is in its table element.
+ * The element must be in the cache before the timeout can be prefetched.
+ *
+ * turn_end() also runs if a callback throws an exception. If a callback of the queue threw it,
+ * `called` is still 0, but is_dispatching is set.
  */
 #include <limits.h>
 
@@ -50,8 +56,8 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /*
- * Prefetches the timeouts of the next schedule entries and, still earlier, their elements of the
- * table, because these have the timeouts' addresses.
+ * Prefetches what the next schedule entries need: the table elements of far entries, and the
+ * timeouts of near ones.
  */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
@@ -145,8 +151,8 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	/*
-	 * If this turn has called callbacks of the hub's timers, the clock was read after the last
-	 * of them.
+	 * The next callback's running time is measured from read_ns. After callbacks of the queue,
+	 * this is when the last of them returned.
 	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
@@ -161,10 +167,7 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
  */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	/*
-	 * A loop without a hub comes first, because its turns should be fast when they have nothing
-	 * to do.
-	 */
+	/* Test first for a loop that has a clock and no hub, so that its turns are fast. */
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
@@ -192,8 +195,8 @@ static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Returns how long the program may block, in ns. Call it after fresh_file(), which schedules the
- * timeouts that were set.
+ * Returns how long the program may block, in ns. The timeouts that were set must all be scheduled
+ * already.
  */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
@@ -203,8 +206,8 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Computes quiet_ns, the time before which a turn or settle has nothing to do, or 0 if it is not
- * known. fresh_list() sets it back to 0.
+ * Computes quiet_ns: before this time timerhub_loop_turn() and timerhub_loop_settle() have nothing
+ * to do, and return at once. Stores 0 if the time is not known.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
@@ -242,8 +245,8 @@ static int loop_set_wake(struct timerhub_loop *loop)
 }
 
 /*
- * Ends a turn: schedules the timeouts that callbacks have set, and sets the descriptor. It is a
- * cleanup function in turn_run(), so it also runs after an exception.
+ * Ends a turn: schedules the timeouts that callbacks have set, and sets when the descriptor must
+ * wake the loop. It is a cleanup function in turn_run(), so it also runs after an exception.
  */
 static void turn_end(struct turn *turn)
 {
@@ -262,10 +265,7 @@ static void turn_end(struct turn *turn)
 	 */
 	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
-	/*
-	 * Read the clock again, because callbacks took time and may have set timeouts. One that
-	 * threw an exception is not counted in `called`, but is_dispatching is still set.
-	 */
+	/* Callbacks have taken time and may have set timeouts, so read the clock again. */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
 	loop->is_dispatching = false;
@@ -311,8 +311,8 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 }
 
 /*
- * Does the work of loop_enter() if the call may be a mistake, the loop belongs to no thread yet, or
- * another thread has used a locked loop last.
+ * The rare cases of loop_enter(): the call may have to be refused, or no thread owns the loop yet,
+ * or the loop has TIMERHUB_LOOP_LOCKED and another thread has used it last.
  */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
@@ -402,7 +402,7 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 
 /*
  * Returns true if the time must be read to know how long the program may block: timeouts were set,
- * or the loop's manual hub may have been advanced.
+ * or the hub is manual, and the program may have advanced it.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {

@@ -4,12 +4,15 @@
  *
  * Without a hub, a timerfd wakes the loop. If the loop has to wake later than before, the timerfd
  * is not moved, because each move would be a system call, while a wake-up that is too early happens
- * only once. If the clock can be set back, the timerfd is set each time.
+ * only once. If the clock can be set back, the timerfd is set each time. wake_set_deadline_fd()
+ * sets it even if it is readable, because this gives an edge-triggered poller a new event. If
+ * somebody has set the wall clock, the timerfd stays readable until it is set again.
  *
  * With a hub, a timer on the loop's queue wakes the loop. It is a kept timer (TIMERHUB_KEEP), which
  * moves whenever the time of the loop's first timeout changes. That takes only a compare-and-swap.
  * When the timer expires, the hub's owner makes the queue's eventfd readable, and the dispatch
- * calls queue_alarm() for the timer.
+ * calls queue_alarm() for the timer. queue_alarm() changes wake->set_ns, so wake_dispatch() sees
+ * that one of the calls was not to a callback of the program.
  *
  * If timeouts are due already, the loop itself writes to the eventfd. The owner would do so too
  * late, and that of a manual hub only in the next timerhub_advance(). The loop clears the eventfd
@@ -31,10 +34,7 @@
  */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
-/*
- * Creates the timer by which the hub wakes the loop, without a deadline yet. Its callback
- * queue_alarm() changes wake->set_ns, so that wake_dispatch() does not count that callback.
- */
+/* Creates the timer by which the hub wakes the loop. The timer has no deadline yet. */
 static int wake_arm(struct wake *wake)
 {
 	struct timerhub_spec spec = {
@@ -92,8 +92,8 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Sets the timerfd, even if it is readable: only timerfd_settime() gives a new edge, and ends the
- * readability that a change of the wall clock has caused.
+ * Sets the timerfd to become readable at `next_ns`. Returns 0 or a negative errno. After -ECANCELED
+ * the timerfd is set too, but the wall clock was changed.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -32,8 +32,8 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake);
 
 /*
- * Returns the descriptor that wakes the loop, or a negative errno. In a loop without a hub this is
- * a timerfd. The first call creates it, and sets it to `next_ns`.
+ * Returns the descriptor that wakes the loop, or a negative errno. Without a hub, the first call
+ * creates a timerfd, which becomes readable at `next_ns`.
  */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -53,14 +53,14 @@ unsigned wake_dispatch(struct wake *wake, unsigned max);
 bool wake_holds_events(const struct wake *wake);
 
 /*
- * Cancels all timers of the loop's queue, for a callback of the queue that closes the loop: a queue
- * cannot be closed while it is being dispatched.
+ * Cancels all timers of the loop's queue. Called when the callback of such a timer closes the loop:
+ * the queue is being dispatched then, and cannot be closed yet.
  */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Makes the loop's descriptor readable at `next_ns`, or at once with a new edge if that has passed.
- * Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
+ * Makes the loop's descriptor readable at `next_ns`. If that time has passed, gives it a new edge
+ * now. Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
@@ -72,8 +72,8 @@ static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uin
 }
 
 /*
- * Returns true if the descriptor need not be set, because it becomes readable at `next_ns` or
- * earlier anyway, or does not exist yet.
+ * Returns true if wake_set_anew() need not be called, because the descriptor becomes readable at
+ * `next_ns` or earlier anyway, or does not exist yet.
  */
 static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {

@@ -104,10 +104,7 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
-/*
- * Adds a histogram of times, in seconds. buckets[i] has the times from 2^i ns to less than 2^(i+1)
- * ns. Their sum is unknown, so there is no _sum, and therefore no _count.
- */
+/* Adds a histogram. buckets[i] counts 2^i to 2^(i+1) - 1 ns, which the text gives in seconds. */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
 {

@@ -74,8 +74,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 	uint64_t total = 0;
 
 	/*
-	 * Relaxed is enough: if a head, a tail or a count is out of date, the owner is woken in
-	 * vain, or a little later.
+	 * Relaxed is enough: if the count is wrong, the owner is woken a little too early or too
+	 * late.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
@@ -89,8 +89,8 @@ static uint64_t inbox_count(const struct inbox *inbox)
 }
 
 /*
- * Tells whether so many slots wait that the owner should be woken. Counting is slow, so only every
- * INBOX_ASK-th push counts, and all others return false.
+ * Tells whether so many slots wait that the owner should be woken. Counting them is slow, so it
+ * returns false unless `pushes`, the number of this push, is a multiple of INBOX_ASK.
  */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {

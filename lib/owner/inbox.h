@@ -41,8 +41,8 @@ void inbox_close(struct inbox *inbox);
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Puts `slot` into the inbox by a bit in a bitmap. Callers use this for a slot that probably waits
- * already, because repeated pushes of it take no more room.
+ * Like inbox_push(), but for a slot that is probably in the inbox already. Sets the slot's bit in
+ * the spill map, so a repeated push takes no more room.
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
@@ -70,8 +70,8 @@ void inbox_begin(struct inbox *inbox);
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /*
- * Tells whether the inbox is empty. The owner must call this after it has made its wake-up time
- * later, because a push that read the earlier time does not wake it.
+ * Tells whether the inbox is empty. When the owner has made its wake-up time later, it must call
+ * this before it sleeps (promise.c says why).
  */
 bool inbox_empty(const struct inbox *inbox);
 

@@ -6,9 +6,15 @@
  * filled in order. So a producer that is stopped never leaves a cell that is claimed but still
  * empty, which the owner could not pass.
  *
+ * An empty cell has the lap too. So if a producer was stopped for a whole round, its
+ * compare-and-swap fails, because it expects the empty cell of the earlier round. The lap wraps, so
+ * lane_push() looks at the sign of the difference to find out whether a cell is of an earlier
+ * round.
+ *
  * The tail tells producers where to look for an empty cell. They move the tail only once per cache
  * line of cells, and search on from where it is then, because other producers may have filled many
- * cells meanwhile. The head of inbox.c says why the accesses are seq_cst.
+ * cells meanwhile. The owner takes no cells beyond the end that lane_begin() has set, because fast
+ * producers could keep it busy for ever. The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/lane.h"
 
@@ -22,8 +28,8 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Returns the value that means "empty" in the cell of this position. It differs in each round, so
- * that a late producer does not fill a later round's cell.
+ * Returns the value of an empty cell at this position. It is a different value in each round
+ * through the ring.
  */
 static uint64_t cell_empty_at(uint64_t place)
 {
@@ -60,16 +66,16 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			return true;
 		}
 		/*
-		 * If the cell still holds a slot of the previous round, the ring is full. The
-		 * difference is taken as a signed number, because the count of rounds wraps.
+		 * The owner has not yet taken the slot that was put into this cell one round ago,
+		 * so the ring is full.
 		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
 			/*
-			 * Fetch the line after the next before it is needed. The owner emptied
-			 * these cells, so they are in the cache of its CPU.
+			 * Prefetch cells that producers will fill soon, two cache lines from here.
+			 * The owner has emptied them, so they are in the cache of the owner's CPU.
 			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
@@ -81,8 +87,8 @@ void lane_begin(struct inbox_lane *lane)
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
 	/*
-	 * Fix the end of this drain, because fast producers could keep the owner here. It is one
-	 * cache line after the tail, because the tail moves only once per line.
+	 * Producers advance `tail` in steps of INBOX_LINE cells. So the INBOX_LINE cells that start
+	 * at `tail` can hold slots too, and the owner must take them.
 	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);
@@ -106,8 +112,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed is enough: a producer that still sees the old value only believes that
-		 * the ring is full, and uses the spill map instead.
+		 * Mark the cell as empty. Relaxed is enough: a producer that still finds a slot in
+		 * the cell puts its own slot into the spill map instead of this ring.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

@@ -12,6 +12,16 @@
  * Only the control flow is here. What becomes of a timer is decided by its deadline and state
  * (timer/timer.h), and an entry of the schedule is only a hint.
  *
+ * owner_put_expiry() schedules the next period of a timer even if its queue is closed. A consumer
+ * may have taken the handle before the close, and may deliver the event now. That arms the timer,
+ * and the owner is not told, because the entry exists (timer/timer.c). If the timer was cancelled
+ * since it expired, the entry is not needed. Whoever arms the next timer in the slot pushes the
+ * slot into the inbox, and the owner then replaces the entry.
+ *
+ * While many timers expire, most of the cost is wake-ups, so owner_gather() lets the passes begin
+ * OWNER_GATHER_NS apart. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
+ * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
+ *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
@@ -126,15 +136,15 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/*
-	 * Publish and count all events before the queue is compacted. Handles that remain in the
-	 * queue are published again by that, but the lateness of an event must be counted only
-	 * once.
-	 */
+	/* Publish the new events, and count how late each of them is. */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
 	u64_count(&queue->counts->put, -owner->swept);
+	/*
+	 * The handles that were kept are at new positions, so publish them again. Their lateness
+	 * was counted when they were first published.
+	 */
 	if (kept > 0)
 		publisher_publish(&owner->publisher, queue, kept);
 }
@@ -148,8 +158,8 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
 	/*
-	 * If a re-arm has withdrawn the timer's last expiry, its old handle may still be in the
-	 * outbox. It is removed, so that nobody finds two handles for one event.
+	 * Remove the handle of the timer's previous event, if it is still in the outbox, because
+	 * consumers must not find the handle twice.
 	 */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
@@ -178,13 +188,13 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
 	/*
-	 * Schedule the next period even if the queue was closed, because a consumer that took the
-	 * handle before may still deliver the event, and relies on this entry.
+	 * Schedule the timer's next period even if its queue is closed. A consumer may be
+	 * delivering this event now, and then re-arms the timer without telling the owner.
 	 */
 	if (expiry->interval_ns > 0)
 		/*
-		 * If the timer was cancelled meanwhile, the entry does no harm: the owner corrects
-		 * it when the slot gets a new timer.
+		 * If the timer was cancelled after it expired, this entry does no harm: the owner
+		 * finds the slot free when the entry is due.
 		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -223,7 +233,10 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Prefetches the timer that will expire when `ahead` others have expired before it. */
+/*
+ * Prefetches one of the timers that will expire soon. If `ahead` is 0, that is the next timer to
+ * expire. If `ahead` is 3, three others will expire before it.
+ */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -312,9 +325,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest schedule entries if their timers' deadlines were moved later, so that the
- * owner does not wake up for nothing. Returns false after OWNER_REST entries: then empty the inbox,
- * and call it again.
+ * Callers postpone and cancel timers without telling the owner. This function finds such timers at
+ * the front of the schedule, and corrects the schedule. Returns true if it has finished. Returns
+ * false if it stopped after OWNER_REST timers and must be called again.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -326,8 +339,8 @@ static bool owner_rest(struct owner *owner)
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
 			/*
-			 * The next call must find the earliest time anew, because the timer that
-			 * has it now may have expired by then.
+			 * Forget the earliest time, because its timer may have expired before the
+			 * next call.
 			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
@@ -355,26 +368,23 @@ static void owner_begin_pass(struct owner *owner)
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough. A thread counts itself in `pass_waiters` and then wakes the owner. If
-	 * this load misses the count, the owner calls this function again, because it was woken.
+	 * Relaxed is enough. If this load misses a new waiter, that waiter's write to the eventfd
+	 * makes the owner run this function again.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * Returns when the owner should begin its next pass (round of work): at `next_ns`, when the next
- * timer is due, or later, to expire several timers in one pass.
+ * Returns the time at which the owner should begin its next pass (round of work). Normally that is
+ * `next_ns`, when the next timer is due. While many timers expire, it may be later, so that one
+ * pass expires several of them.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
-	/*
-	 * While many timers expire, passes begin OWNER_GATHER_NS apart, because most of the cost is
-	 * wake-ups. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
-	 * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
-	 */
+	/* Decide once per OWNER_CROWD_NS whether many timers expire at present. */
 	if (elapsed_ns >= OWNER_CROWD_NS) {
 		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
@@ -407,8 +417,8 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
 	/*
-	 * The promised time has become later. A thread that pushed a timer may have read the
-	 * earlier one, and therefore not have woken the owner.
+	 * The owner's wake-up time is later now. Check the inbox once more, as the head of
+	 * promise.c explains.
 	 */
 	return !inbox_empty(owner->world.inbox);
 }

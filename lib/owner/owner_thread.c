@@ -12,7 +12,8 @@
  *
  * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: the previous pass has ended; owner_wait_pass →
- *         owner_begin_pass: a queue is gone.
+ *         owner_begin_pass: a queue is gone. A load cannot have release order, so owner_wait_pass()
+ *         reads the number by adding 0.
  */
 #define _GNU_SOURCE
 #include "owner/owner.h"
@@ -49,7 +50,7 @@
  */
 #define OWNER_FETCH_NS 1000
 
-/* The owner reads the whole schedule for timerhub-top only before a longer sleep than this. */
+/* The owner is busy if its next sleep is shorter than this: see owner_show_ahead(). */
 #define OWNER_SHOW_NS 2000000
 
 #define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
@@ -101,8 +102,8 @@ static bool owner_wanted(const struct owner *owner)
 }
 
 /*
- * Spins until `until_ns`. Returns false if it stops earlier: owner_wanted() is true, or the clock
- * was set back and more than `ahead_ns` would be left to spin.
+ * Spins until `until_ns`, and returns true then. Returns false as soon as owner_wanted() is true.
+ * Returns false if `until_ns` is more than `ahead_ns` away, which is too long to spin.
  */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
@@ -116,8 +117,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd to `at_ns`, so that the next sleep ends then without a timeout. Returns false if
- * the clock was set: a timer may be due, so don't sleep.
+ * Sets the timerfd to expire at `at_ns`, and *timeout_ns to UINT64_MAX. If the kernel refuses,
+ * *timeout_ns becomes a short timeout. Returns false if the wall clock was set: then a timer may be
+ * due now.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -178,8 +180,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon: once a second before a long sleep, else
- * every ten seconds, because counting takes a while. Returns whether it did.
+ * Publishes for timerhub-top how many timers are due soon. Counts them at most once a second, or if
+ * the owner is busy, once in ten seconds. Returns true if it has counted them.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -257,8 +259,8 @@ static void owner_share_cpus(pid_t tid)
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
 	/*
-	 * Try a mask of all CPUs first, so that only the cpuset limits the thread. The mask of
-	 * `tid` is the last resort, because it stays when the cpuset grows.
+	 * First try to allow all CPUs. Unlike a copy of the other thread's mask, this also allows
+	 * CPUs that are added to the cpuset later.
 	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
@@ -295,9 +297,9 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Gives the owner the CPUs and the priority of the process's main thread. From the thread that
- * opens the hub it would inherit a pinning or a real-time priority, with which that thread could
- * starve it.
+ * Gives the owner thread the CPUs and the priority of the process's main thread. Otherwise it would
+ * inherit those of the thread that opens the hub: if that thread is pinned to a CPU with a
+ * real-time priority, it could keep the owner from running.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -311,8 +313,8 @@ static void owner_be_like_main_thread(const struct owner *owner)
 }
 
 /*
- * Sets up the configured sleeper, an io_uring ring or ppoll(2). If none is configured, ppoll(2) is
- * used where the kernel refuses the ring. Returns 0 or a negative errno.
+ * Sets up what the owner sleeps in: an io_uring ring or ppoll(2), as configured. By default it
+ * tries the ring, and takes ppoll(2) if the kernel refuses the ring. Returns 0 or a negative errno.
  */
 static int owner_open_sleeper(struct owner *owner)
 {
@@ -365,8 +367,8 @@ static void *owner_main(void *argument)
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	/*
-	 * [started] pairs with owner_start(): whoever sees the 1 may read start_result and tid, and
-	 * may use the sleeper.
+	 * Pairs with the load in owner_start() ([started]): a thread that sees the 1 also sees
+	 * start_result and tid, and may use the sleeper.
 	 */
 	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
@@ -395,7 +397,10 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 
 	owner->config = *config;
 	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() only since 2.30 */
-	/* If spin_ns is set, the program wants punctual timers, so no pass is put off. */
+	/*
+	 * `gathers` allows the owner to delay timers a little, so that several expire at once. It
+	 * is off if the program has set spin_ns, because such a program wants punctual timers.
+	 */
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
@@ -441,8 +446,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Every later pass must see that the caller's queue is gone. A plain load would not ensure
-	 * that, so this adds 0: [pass] pairs with owner_begin_pass().
+	 * Adding 0 reads the number (head of this file). Pairs with owner_begin_pass() ([pass]):
+	 * when the owner has incremented the number, it also sees that the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -36,8 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * Seq_cst, so that the owner loads the inbox after this store. If a producer still loads
-	 * the old number, the owner then finds that producer's slot.
+	 * This seq_cst store comes before the owner reads the inbox. If a producer's slot is not
+	 * found there, the producer will load the new number (head of inbox.c).
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
@@ -60,13 +60,10 @@ bool promise_woken(const struct promise *promise)
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
 	/*
-	 * Relaxed is enough: this thread has loaded `pass` from promise->pass, which only grows, so
-	 * this load returns no smaller number.
+	 * Relaxed is enough, because `pass` was loaded from promise->pass, and that number never
+	 * falls.
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
-	/*
-	 * Only raise the number. If this thread was preempted after it had loaded `pass`, another
-	 * thread may have stored a larger number meanwhile.
-	 */
+	/* Never lower the number: another thread may have recorded a later pass already. */
 	u64_raise(&promise->woken_pass, pass);
 }

@@ -18,8 +18,8 @@ struct promise {
 };
 
 /*
- * Sets up the promise, the time by which the owner will read the inbox: 0 if it is about to do so,
- * UINT64_MAX if it waits to be woken.
+ * Sets up the promise. `look_by_ns` is the time by which the owner will read the inbox: 0 if it
+ * will do so at once, UINT64_MAX if it waits to be woken.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
@@ -30,9 +30,9 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * Stores the time at which the owner reads the inbox again at the latest. Returns true if that is
- * later than the stored time: then the owner must read the inbox now, because a caller may have
- * relied on the earlier time.
+ * The owner calls it before it sleeps, and promises to read the inbox again at `look_by_ns` or
+ * earlier. Returns true if the previous promise was for an earlier time. Then the owner must read
+ * the inbox once more before it sleeps (promise.c says why).
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

@@ -3,6 +3,7 @@
  * A sleeper is what the owner's thread sleeps in until its next timer is due, or until a caller
  * rings the bell, the eventfd that wakes the owner. There are two of them: sleeper_uring.c sleeps
  * in io_uring, where the kernel allows it, and sleeper_poll.c in ppoll(2), which works everywhere.
+ * Neither of them reads or closes the timerfd.
  */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
@@ -39,8 +40,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * A timerfd whose expiry ends a sleep, or -1. A sleep neither reads nor closes it. Do not
-	 * replace it by another descriptor: io_uring keeps the first one.
+	 * The timerfd that ends a sleep when it expires, or -1. While the sleeper is open, no other
+	 * timerfd may be stored here, because sleeper_uring.c would not poll it.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
@@ -48,9 +49,9 @@ struct sleeper {
 };
 
 /*
- * Sets up a sleeper that waits in an io_uring ring. Only the thread that will sleep may call it,
- * because the end of a ring interrupts a call of the thread that has created it. Returns 0, or a
- * negative errno if the kernel refuses the ring or lacks something that the sleeper needs.
+ * Sets up a sleeper that sleeps in io_uring. It must be called by the thread that will sleep
+ * (sleeper_uring.c says why). Returns 0, or a negative errno, for instance if the kernel forbids
+ * io_uring or lacks a feature that the sleeper needs.
  */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 

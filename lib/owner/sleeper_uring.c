@@ -10,8 +10,14 @@
  * A sleep is one system call that has the timeout as its argument, so there is no request to cancel
  * afterwards. But before Linux 6.15 a thread that waits there counts as one that waits for a disk,
  * and an idle hub would show as 100 % iowait of a CPU. On such a kernel the timeout is a request in
- * the ring as well, and the owner blocks in ppoll(2) on the ring. Timeouts are relative, because
- * the kernel gets absolute ones wrong in a time namespace.
+ * the ring as well, and the owner blocks in ppoll(2) on the ring. If a seccomp filter or an
+ * RLIMIT_NOFILE of 0 forbids ppoll(2), it blocks in io_uring_enter(2) all the same. Timeouts are
+ * relative, because the kernel gets absolute ones wrong in a time namespace.
+ *
+ * A ring must have two features. With EXT_ARG (Linux 5.11) a wait can have a timeout. A kernel with
+ * CQE_SKIP (5.17) also has the multishot poll, and timeouts that are finer than a jiffy. If the
+ * owner blocks in ppoll(2), the ring must not have DEFER_TASKRUN, because such a ring shows
+ * completions only after another system call.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,23 +72,20 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * Tells whether the owner can use this ring. If the owner blocks in ppoll(2), the ring must not be
- * one with DEFER_TASKRUN, which shows completions only after another system call.
+ * Tells whether the owner can sleep in this ring. `kind` holds the flags with which the ring was
+ * created.
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
-	/*
-	 * With EXT_ARG (Linux 5.11) a wait can have a timeout. A kernel with CQE_SKIP (5.17) also
-	 * has the multishot poll, and timeouts that are finer than a jiffy.
-	 */
+	/* The head of this file says what each of these is needed for. */
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0 &&
 	       (uring_counts_no_iowait(ring) || (kind & IORING_SETUP_DEFER_TASKRUN) == 0);
 }
 
 /*
- * Creates a ring. If its descriptor is 0, 1 or 2, to which the program may print, replaces it by a
- * copy with a higher number (base/descriptor.h).
+ * Creates a ring, and makes sure that its descriptor is not 0, 1 or 2, to which the program may
+ * print. Returns 0 or a negative errno.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -91,8 +94,8 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
 	/*
-	 * Between these two calls another thread may print to the low descriptor. The kernel
-	 * refuses that, because io_uring has no write().
+	 * Give the ring a descriptor above 2. While `low` is still open, a thread that prints to it
+	 * only gets an error, because a ring refuses write(2).
 	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
@@ -128,8 +131,8 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * Submits the requests in the ring. Returns 0 or a negative errno. Those not submitted stay for the
- * next call; the owner closes the ring before they fill it.
+ * Submits the requests in the ring. Returns 0 or a negative errno. What could not be submitted
+ * stays in the ring, but never fills it: after a few failures in a row the owner closes the ring.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -229,8 +232,8 @@ static int uring_reap(struct sleeper_uring *uring)
 	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
 		return result;
 	/*
-	 * The kernel keeps the completions for which the ring had no room, and the ring stays
-	 * readable, until the kernel is asked for them.
+	 * Some completions did not fit into the ring. Let the kernel move them into it now, because
+	 * otherwise ppoll(2) on the ring would always return at once.
 	 */
 	result = io_uring_get_events(&uring->ring);
 	return result < 0 ? result : 0;
@@ -279,9 +282,8 @@ static int uring_ppoll(struct sleeper_uring *uring)
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
 	/*
-	 * If the error is not EINTR, a seccomp filter or an RLIMIT_NOFILE of 0 forbids ppoll(2).
-	 * Then all further sleeps block in io_uring_enter(2), although the kernel counts them as
-	 * iowait.
+	 * EINTR means that a signal has interrupted ppoll(2). Any other error means that ppoll(2)
+	 * is forbidden, so later sleeps block in io_uring_enter(2) instead.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;

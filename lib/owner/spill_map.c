@@ -13,7 +13,11 @@
  * if nothing in the pair changes. That is why a producer that finds its slot's bits still set may
  * rely on them. The producer has changed the pair before it looked at the bits. If the owner had
  * stored the pair first, the producer would have read what the owner stored, and would then have
- * seen that the bits were taken. The head of inbox.c says why the accesses are seq_cst.
+ * seen that the bits were taken.
+ *
+ * map_has() reads from the bottom level to the top. If it finds a bit of a higher level set, the
+ * owner takes the word below later than that, and so later than map_has() has read that word. The
+ * head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/spill_map.h"
 
@@ -72,17 +76,16 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * Returns whether the owner has yet to take the slot. It clears the slot's bits from the
-	 * top level down. So if the top bit, which is tested last, is set, the others were still
-	 * set.
+	 * Read from the bottom level up, because the owner clears bits from the top level down. If
+	 * all three bits are found set, the owner takes the slot after the first of these reads.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Takes the lowest bit out of map->bits[level] and returns its index: on level 0 that of a slot, on
- * others that of a word one level below.
+ * Clears the lowest bit of map->bits[level]. Returns what the bit stands for: on level 0 a slot, on
+ * a higher level the index of a word of the level below.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -106,8 +109,8 @@ static bool map_walk(struct spill_map *map)
 		atomic_u64 *word;
 
 		/*
-		 * Go up to a level that has bits left, or to the next word of the top level. Then
-		 * go down: each bit stands for a word below.
+		 * Find the next word of this level. Below the top level, each bit of the level
+		 * above says which word comes next.
 		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
@@ -145,9 +148,8 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 bool map_empty(const struct spill_map *map)
 {
 	/*
-	 * Looking at the map's top level is enough. A push sets its bit there last, and then reads
-	 * the owner's wake-up time. If this loop misses the bit, the push reads the new time, and
-	 * wakes the owner if need be.
+	 * The top level is enough. A producer whose top bit is not set yet will set it later, and
+	 * only then check whether it must wake the owner.
 	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)

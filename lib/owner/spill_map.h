@@ -26,12 +26,11 @@ struct spill_map {
 	atomic_u64 *words[INBOX_LEVELS];
 	uint32_t top_words; /* number of words of the top level */
 	/*
-	 * The owner's position in the map: on each level the index of a word, and the bits of it
-	 * that are still to be handled. On another cache line than the fields above, which
-	 * producers read.
+	 * By level: the bits that the owner has taken from a word, but not handled yet. Only the
+	 * owner uses this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
-	uint32_t word[INBOX_LEVELS];
+	uint32_t word[INBOX_LEVELS]; /* by level: the index of that word */
 };
 
 /* Returns how many words are needed for a map with `capacity` slots, on all levels together. */

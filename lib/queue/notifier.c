@@ -21,6 +21,10 @@
  * then readable for nothing, which the next consumer notices by `rings`. They are counted before
  * the write, because the write may wake a consumer that runs at once in place of the owner.
  *
+ * notifier_clear() loads `signalled` with relaxed order. Whoever writes to the eventfd first stores
+ * 1 in `signalled`, and then counts the write in `rings` (seq_cst). bell_clear_counted() has just
+ * loaded that count (seq_cst). If it saw the write counted, the relaxed load finds the 1.
+ *
  * Threads that are blocked in timerhub_wait() are woken by a futex, the ticket:
  *
  *   owner                                waiter
@@ -29,8 +33,9 @@
  *
  * `waiters` and the outbox are seq_cst too, so an owner that sees no waiter has published before
  * the waiter reads the outbox. A waiter that enters after the wake loads the new ticket, and with
- * it sees the event. In a forked child the ticket is 0. So a child that was forked just before its
- * futex_wait() does not block.
+ * it sees the event. The ticket begins with an odd number, so it is never 0 in the process itself.
+ * In a forked child it is 0, because the memory is zeroed there. So a child that was forked just
+ * before its futex_wait() does not block.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  */
@@ -53,8 +58,8 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * [ticket] pairs with the load in notifier_wait_enter(): a thread that loads the new number
-	 * also sees why waiters are woken, an event or the close of the queue.
+	 * A waiter that loads the new ticket must also see why it is woken: an event, or the stop
+	 * or close of the queue. Pairs with the acquire load in notifier_wait_enter() ([ticket]).
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -94,8 +99,8 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough. The owner stores 1 in `signalled` before it counts its write to the
-	 * eventfd, and bell_clear_counted() has just loaded that count, so this load sees the 1.
+	 * Relaxed is enough, because bell_clear_counted() has just loaded the count of writes: see
+	 * the head of this file.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

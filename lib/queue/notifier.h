@@ -19,23 +19,17 @@ struct notifier {
 	 */
 	const struct bell_words *bells;
 	/*
-	 * The futex word on which timerhub_wait() blocks. Each wake adds 2, so the word stays odd.
-	 * In a forked child it is 0, because the memory is zeroed there.
+	 * A futex word: threads in timerhub_wait() sleep until its value changes. The value is 0
+	 * only in a forked child, where nobody may sleep.
 	 */
 	atomic_u32 *ticket;
-	/*
-	 * 0: the owner must write to the eventfd when it publishes. 1: it need not, because the
-	 * eventfd was written to, or because a consumer is about to read the outbox.
-	 */
+	/* 0: the owner must write to the eventfd when it publishes an event. 1: it need not. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 signalled;
 	struct bell_counts rings;
 	atomic_u32 waiters; /* how many threads are between wait_enter and wait_leave */
 };
 
-/*
- * Sets up a notifier. Keeps the number that earlier queues have left in the futex word, but makes
- * it odd, because 0 means a forked child.
- */
+/* Sets up the notifier of a new queue. */
 void notifier_begin(struct notifier *notifier);
 
 /* Prefetches the line of memory that notifier_signal() and notifier_clear() will write. */
@@ -72,8 +66,8 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Counts the calling thread as a waiter, and returns the value with which it may call futex_wait()
- * after it has found the outbox empty. Returns 0 in a forked child, where nobody may wait.
+ * Counts the calling thread as a waiter. Returns the value to pass to futex_wait(). Returns 0 in a
+ * forked child, where nobody may wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 

@@ -7,16 +7,27 @@
  * loaded with relaxed order.
  *
  * When the outbox is empty, the owner now and then goes back to the beginning of the array, so that
- * an outbox that never holds much stays within a few cache lines.
+ * an outbox that never holds much stays within a few cache lines. outbox_restart() moves the head
+ * first, and then the tail. In between the head is greater than the tail, so consumers find the
+ * outbox empty. outbox_has_room() loads the head only if the head that it knows leaves no cell in
+ * use, or many. Consumers write the head, so each load misses the cache.
+ *
+ * outbox_blank() replaces a handle by 0. If a consumer has already taken this handle, the cell is
+ * unused, and the 0 does no harm.
  *
  * While the owner compacts the outbox, that is, removes the handles of timers that were cancelled
  * or re-armed, the outbox looks empty. So that no consumer concludes that nothing will come, the
- * owner sets TAIL_COMPACTING before it moves the head. The next outbox_publish() clears it.
+ * owner sets TAIL_COMPACTING before it moves the head. The next outbox_publish() clears it. It is
+ * the highest bit, and makes the tail greater than any head, so outbox_exhausted() returns false.
+ * Compacting also works in a full ring buffer: outbox_compact() reads a cell before it puts another
+ * handle into this cell.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
  *         timers' state before.
- *         [outbox-room] outbox_take_before → outbox_has_room: the cells have been copied.
- *         [outbox-compacting] outbox_compact → outbox_exhausted: the tail says so.
+ *         [outbox-room] outbox_take_before → outbox_has_room, outbox_compact: the cells have been
+ *         copied.
+ *         [outbox-compacting] outbox_compact → outbox_exhausted: whoever loads the new head also
+ *         sees TAIL_COMPACTING, or a still newer tail.
  */
 #include "queue/outbox.h"
 
@@ -69,9 +80,6 @@ static void outbox_restart(struct outbox *outbox)
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
-	/*
-	 * Now the head is greater than the tail, so consumers take nothing until the tail follows.
-	 */
 	outbox->put = begin;
 	outbox->head_seen = begin;
 	u64_store_relaxed(&outbox->tail, begin); /* relaxed: it publishes no handle */
@@ -81,15 +89,12 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/*
-	 * Do not load the head if there is room anyway, because consumers write to its cache line.
-	 * But load it now and then, so that an empty outbox can restart at its first cell.
-	 */
+	/* Fast path without a load of `head`: so few cells are in use that another handle fits. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/*
-	 * [outbox-room] pairs with the CAS in outbox_take_before(): consumers have copied the cells
-	 * before this head, so the owner may fill them again.
+	 * Pairs with the CAS in outbox_take_before() ([outbox-room]): consumers have copied all
+	 * cells before the `head` that is loaded here, so the owner may overwrite these cells.
 	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
 	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
@@ -119,14 +124,11 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
-	/*
-	 * Relaxed is enough, because the timer's newer handle is published later, by a seq_cst
-	 * store. A consumer that sees the newer handle finds 0 in this cell.
-	 */
+	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * If the handle was taken meanwhile, the 0 does no harm, because the owner fills
-		 * the cell before anybody takes from it again.
+		 * Relaxed is enough, because outbox_publish() makes this 0 visible together with
+		 * the timer's next handle.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -134,8 +136,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 void outbox_publish(struct outbox *outbox)
 {
 	/*
-	 * The store is seq_cst, because notifier_signal() must not load `signalled` before it: see
-	 * the head of notifier.c. Consumers may now read the cells before this tail.
+	 * The store is seq_cst, because notifier_signal() must load `signalled` after it: see the
+	 * head of notifier.c.
 	 */
 	u64_store_seq_cst(&outbox->tail, outbox->put); /* [outbox] */
 }
@@ -146,23 +148,19 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
 	/*
-	 * [outbox] pairs with outbox_take_before(): a consumer that loads this tail may read the
-	 * handles before it, and take them until the CAS in outbox_compact() moves `head`.
+	 * Pairs with outbox_take_before() ([outbox]): whoever loads this `tail` also sees the
+	 * handles before it.
 	 */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * From here on consumers find no handle, and a thread that loads this head also sees
-	 * TAIL_COMPACTING. [outbox-compacting] pairs with outbox_exhausted(), [outbox-room] with
-	 * outbox_take_before(), which has copied the cells.
+	 * Make the outbox look empty to consumers. Pairs with outbox_take_before() ([outbox-room])
+	 * and with outbox_exhausted() ([outbox-compacting]).
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/*
-	 * The owner drops the handles without an event, and writes the others again, from the
-	 * position `end` on. There each cell is free, or was already read here.
-	 */
+	/* Append a copy of each old handle that `keep` accepts. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -179,9 +177,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * An event that was published just now may be missed here; outbox_count() finds it.
-		 * [outbox] pairs with outbox_publish(): this thread may read the cells before the
-		 * tail.
+		 * Pairs with the store of `tail` in outbox_publish() ([outbox]): this thread may
+		 * read all cells before the `tail` that it loads here.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
@@ -192,8 +189,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 		count = stop - head < max ? (unsigned)(stop - head) : max;
 		for (unsigned i = 0; i < count; i++)
 			/*
-			 * Relaxed is enough: if the owner has filled the cell again, the CAS below
-			 * fails.
+			 * Relaxed is enough. The value can be wrong only if another thread has
+			 * moved `head` meanwhile, and then the CAS of `head` below fails.
 			 */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
@@ -225,14 +222,11 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * [outbox-compacting] pairs with the CAS in outbox_compact(). A thread that loads the head
-	 * from that CAS here finds TAIL_COMPACTING when it loads the tail afterwards.
+	 * Pairs with outbox_compact() ([outbox-compacting]): whoever loads the new `head` also sees
+	 * TAIL_COMPACTING in `tail`.
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 
-	/*
-	 * While the owner compacts the outbox, TAIL_COMPACTING makes the tail greater than any
-	 * head. Relaxed is enough, because the head was loaded with acquire order.
-	 */
+	/* Relaxed is enough, because `head` was loaded with acquire order. */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

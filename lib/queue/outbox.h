@@ -70,8 +70,8 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Removes a timer's old handle, if it is still at the position whose low 32 bits are `place`, so
- * that consumers do not find it beside the timer's next handle.
+ * Removes a timer's old handle from the outbox, if it is still there. `place` is the low half of
+ * the handle's position.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
@@ -85,8 +85,8 @@ void outbox_publish(struct outbox *outbox);
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Removes the handles for which `keep` returns false, and returns how many are left. Until the next
- * outbox_publish() consumers find the outbox empty, but outbox_exhausted() is false.
+ * Asks `keep` about each handle, and removes the handle if `keep` returns false. Returns how many
+ * handles are left. Consumers can take these only after the next outbox_publish().
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
@@ -96,8 +96,8 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
- * Takes up to `max` handles from before the position `end`, the oldest first, and returns how many.
- * If there are any, *ret_tail is where the published handles ended.
+ * Takes up to `max` handles at positions below `end`, the oldest first. Returns how many. If it
+ * takes any, it stores the present `tail` in *ret_tail.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);
@@ -109,8 +109,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 uint64_t outbox_count(const struct outbox *outbox);
 
 /*
- * Tells whether the outbox is empty and will stay so. It returns false while the owner compacts the
- * outbox, because handles will then be put back.
+ * Returns true if the outbox holds no handle. Returns false while outbox_compact() hides its
+ * handles from consumers, although outbox_count() returns 0 then.
  */
 bool outbox_exhausted(const struct outbox *outbox);
 

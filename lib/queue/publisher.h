@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * Counts a timer that the owner has handled. After PUBLISHER_UNTOLD_MAX of them since the first
- * unpublished event, publishes all events, so that none waits long.
+ * The owner calls this after each timer that it handles. Calls count only while there are
+ * unpublished events. Call number PUBLISHER_UNTOLD_MAX publishes all these events.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -3,6 +3,9 @@
  * A queue: the outbox in which the events of expired timers wait, and the notifier that tells its
  * consumers. The fields are arranged so that most cache lines have one kind of writer: the owner,
  * or the consumers, or the threads that arm timers.
+ *
+ * queue_alarm() stores UINT64_MAX in the uint64_t at event->ptr, which means that the timer is not
+ * set. Because such a timer is the library's own, timerhub_each() leaves it out.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -40,17 +43,17 @@ struct timerhub_queue {
 	struct board *hub_board;  /* the hub's counters, or NULL if it is not observable */
 	struct board *loop_board; /* the observable loop's counters, or NULL if there is none */
 	/*
-	 * The cell in which the thread that dispatched last says what it is doing
-	 * (board/thread_cell.h), kept so that this thread need not search for its cell. Never NULL.
+	 * Points to a struct board_cell, in which a thread shows what it is doing. A thread that
+	 * dispatches the queue tries this cell first. If it is another thread's cell, the thread
+	 * searches for its own. Never NULL.
 	 */
 	atomic_ptr cell;
 	struct outbox outbox;
 	struct notifier notifier;
 
 	/*
-	 * Only the hub's owner thread uses the next fields. They link the queues that have
-	 * unpublished events, and hold the number and the deadlines of this queue's unpublished
-	 * events.
+	 * Only the hub's owner thread uses these three fields. They are about the queue's
+	 * unpublished events.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* how many events are unpublished; 0: not in the list */
@@ -62,14 +65,14 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of the timer by which a hub wakes a loop: stores UINT64_MAX, for "not set", in the
- * uint64_t at event->ptr. timerhub_each() leaves out timers with this callback.
+ * A hub wakes a loop by a timer. This is the timer's callback, which notes that the timer has
+ * expired.
  */
 void queue_alarm(const struct timerhub_event *event);
 
 /*
- * Makes threads that dispatch the queue of an observable loop show in `cell` what they are doing,
- * and count slow callbacks on `loop_board`. Call it before the first dispatch.
+ * Makes a loop's queue observable: the thread that dispatches the queue will show in `cell` what it
+ * is doing, and count slow callbacks on `loop_board`. Call this before the first dispatch.
  */
 void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 

@@ -7,12 +7,17 @@
  * the timer's event by a compare-and-swap of the timer's pair. The release of the swap publishes
  * what is in the cell, and later changes of the pair keep it visible, because they are
  * read-modify-writes too. So a canceller that has seen the pair after the delivery finds the handle
- * in the cell.
+ * in the cell. Before its first delivery, the thread also raises `end` above the index of its cell,
+ * so such a canceller sees that too.
+ *
+ * callback_is_ours() may also find a cell that an ended thread has left behind, if this thread had
+ * the same thread_self(). That does no harm, because no callback runs there.
  *
  * It is tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callback_free → callback_claim: the cell is free again.
- *         [callback-end] callback_end → callback_wait: what the callback did.
+ *         [callback-end] callback_end, callback_consider, callback_begin, callback_free →
+ *         callback_wait: what the callback did. The canceller may free what the callback used.
  *         [callback-ended] callback_wake → callback_wait: `now` has changed.
  */
 #include "queue/running_callbacks.h"
@@ -49,7 +54,7 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 
 		if (callback_claim(callbacks, i))
 			return callback;
-		/* If all cells are taken, sleep a little and search again. */
+		/* If a whole round has found no free cell, sleep before the next round. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -65,8 +70,8 @@ void callback_leave(struct callback *callback)
 void callback_consider(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
-	 * canceller that loads this value may free what that callback has used.
+	 * Pairs with callback_wait() ([callback-end]): whoever loads this value also sees what the
+	 * thread's previous callback has written.
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
@@ -74,8 +79,8 @@ void callback_consider(struct callback *callback, uint64_t handle)
 void callback_begin(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): the thread's previous callback has ended, so a
-	 * canceller that loads this value may free what that callback has used.
+	 * Pairs with callback_wait() ([callback-end]): whoever loads this value also sees what the
+	 * thread's previous callback has written.
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
@@ -83,8 +88,8 @@ void callback_begin(struct callback *callback, uint64_t handle)
 void callback_wake(struct callback *callback)
 {
 	/*
-	 * [callback-ended] pairs with callback_wait(): a canceller that sees the new count also
-	 * sees that the handle is not in the member `now` any more.
+	 * Pairs with callback_wait() ([callback-ended]): whoever loads the new count also sees the
+	 * new `now`.
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
@@ -102,8 +107,8 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * Tells whether this is the calling thread's cell. A cell left by an ended thread with the same
- * number counts too, which does no harm, because no callback runs there.
+ * Each thread that dispatches events has a struct callback. Returns true if this one is the calling
+ * thread's.
  */
 static bool callback_is_ours(const struct callback *callback)
 {
@@ -121,8 +126,8 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
 		/*
-		 * Relaxed is enough: only a value that the calling thread has stored itself can
-		 * make the result true.
+		 * Relaxed is enough, because the result depends only on what this thread itself has
+		 * stored.
 		 */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
@@ -141,13 +146,13 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 {
 	for (;;) {
 		/*
-		 * [callback-ended] pairs with callback_wake(): if this count includes a callback's
-		 * end, the load of callback->now below does not find that callback any more.
+		 * Pairs with callback_wake() ([callback-ended]): whoever loads the new count also
+		 * sees the new `now`.
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * [callback-end] pairs with callback_end(): if `now` no longer holds the timer's
-		 * handle, the caller sees all that the callback has written.
+		 * Pairs with callback_end() ([callback-end]): if `now` does not contain the timer's
+		 * handle any more, the caller sees all that the timer's callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -169,8 +174,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: a thread raises `end` above the index of its own cell before it
-	 * delivers an event, and the caller has seen the delivery.
+	 * Relaxed is enough, because the caller has just loaded the timer's state with acquire
+	 * order: see the head of this file.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

@@ -21,14 +21,13 @@
 #define NOW_SHIFT 2
 
 /*
- * A cell in which one thread says which timer's callback it runs. A thread has it while it
- * dispatches events.
+ * While a thread dispatches events, it owns one of these structs, its cell. In it the thread
+ * records the timer whose callback it runs.
  */
 struct callback {
 	/*
-	 * Contains the handle of the timer whose event the cell's thread delivers or whose callback
-	 * it runs (handle << 2, and two flags), or 0. A canceller that waits for the thread sets
-	 * the flag NOW_WAITED.
+	 * The timer whose event the thread delivers: handle << NOW_SHIFT, plus NOW_RUNNING and
+	 * NOW_WAITED. 0: none.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */
@@ -53,16 +52,17 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 	struct callback *callback = &callbacks->cells[index];
 	uint64_t none = 0;
 
-	/*
-	 * The relaxed load avoids a CAS that would fail. After the CAS, nobody else writes to the
-	 * cell: [callback-cell] pairs with callback_free().
-	 */
+	/* Relaxed is enough, because the CAS checks once more that no thread owns the cell. */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
+	    /*
+	     * Pairs with callback_free() ([callback-cell]): the thread that owned the cell before
+	     * stores nothing in it any more.
+	     */
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
-	 * timerhub_cancel_sync() searches the cells below `end`. Raise `end` before the first event
-	 * is delivered, so that a canceller that has seen the delivery finds this cell.
+	 * Raise `end` before the first event is delivered, because cancellers search only the cells
+	 * below `end`.
 	 */
 	u64_raise(&callbacks->end, index + 1);
 	return true;
@@ -75,8 +75,9 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
 
 /*
- * Takes a free cell, in which the calling thread says whose callback it runs while it dispatches.
- * `cpu` says where to search first. Waits while all cells are taken.
+ * Takes a free cell for the calling thread, which is about to dispatch events. The thread will
+ * record in the cell which timer's callback it runs. `cpu` says which cell to try first. If all
+ * cells are taken, waits until one is free.
  */
 static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
@@ -122,8 +123,8 @@ static inline void callback_end(struct callback *callback)
 static inline void callback_free(struct callback *callback)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 may free what the
-	 * thread's last callback has used.
+	 * Pairs with callback_wait() ([callback-end]): whoever loads the 0 also sees what the
+	 * thread's last callback has written.
 	 */
 	u64_store_release(&callback->now, 0);
 	/*
@@ -134,8 +135,8 @@ static inline void callback_free(struct callback *callback)
 }
 
 /*
- * Does the work of callbacks_leave() if an exception has left the last callback: records that the
- * callback has ended, and gives up the thread's cell.
+ * Does the work of callbacks_leave() when the last callback has thrown an exception: records that
+ * the callback has ended, and gives up the thread's cell.
  */
 void callback_leave(struct callback *callback) __attribute__((cold));
 

@@ -2,6 +2,8 @@
 /*
  * On the counter board of an observable hub, each thread that dispatches has a cell, in which it
  * says what it is doing (thread_cells.h). The cells are a hash table, by the number of the thread.
+ * While a thread sets up its cell, `clock` is CELL_CLAIMED, and readers skip the cell.
+ *
  * A cell that was taken once is never free again, so a search may end at the first free cell. When
  * all cells are taken, a thread that needs one asks the kernel which of the cells' threads have
  * ended, and takes over the cell of one that has. If none has ended, nobody asks again for a
@@ -36,14 +38,15 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
 }
 
 /*
- * Takes a cell for the calling thread, which will say in it what it is doing. `before` is the clock
- * id of the cell's last thread, or 0. Returns false if another thread was faster.
+ * Tries to take a cell, the record in which the calling thread will show what it is doing. `before`
+ * is the clock id of the thread that had the cell last, or 0. Returns false if another thread took
+ * the cell first.
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
 	/*
-	 * [cell-taken] pairs with the store of `clock` below: this thread sees what the cell's last
-	 * thread stored. CELL_CLAIMED makes readers pass over the cell.
+	 * Pairs with the store of `clock` below ([cell-taken]): this thread also sees what the
+	 * cell's last thread has stored.
 	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
@@ -64,12 +67,9 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
+	/* Relaxed is enough: with an old time, this thread only makes an unnecessary search. */
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
-	/*
-	 * Relaxed is enough: a time that is out of date only makes this thread repeat another
-	 * thread's vain search.
-	 */
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
@@ -95,8 +95,9 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 
 		cell = &board->cells[cell_index(clock, i)];
 		/*
-		 * Relaxed is enough: no other thread stores this thread's clock id, and the CAS in
-		 * cell_take() checks that a cell with 0 is still free.
+		 * Relaxed is enough. Only this thread stores its own clock id, so this load cannot
+		 * miss that store. If the value is 0, the CAS in cell_take() checks that the cell
+		 * is still free.
 		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)

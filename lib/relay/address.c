@@ -170,7 +170,7 @@ static int read_redis(struct address *address, struct part part)
 	return read_host(address, part, "6379");
 }
 
-/* Returns 0 if every address in a list of Sentinels can be read, or else -EINVAL. */
+/* Checks the syntax of a Sentinel list such as "host:port+host:port". Returns 0 or -EINVAL. */
 static int check_sentinels(const char *text)
 {
 	int result = 0;

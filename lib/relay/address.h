@@ -57,8 +57,8 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * Nodes of the cluster from the user's address, as "host:port+host:port". Any of them can
-	 * name the master of the queue's keys. Empty for a single server or node.
+	 * The nodes in a user's "cluster://" address, as "host:port+host:port"; empty in all other
+	 * addresses. Each node can tell which one is the master of the queue's keys.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
@@ -70,8 +70,9 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * True if the queue's keys are still being moved to the next node (next_asking) or to this
-	 * one (asking). Such a node refuses commands without an ASKING before them.
+	 * `asking` is true if the node at `host` is just receiving the queue's keys. Each command
+	 * to such a node needs the command ASKING directly before it. `next_asking` says the same
+	 * of the node at next_host.
 	 */
 	bool next_asking, asking;
 	/*

@@ -103,15 +103,15 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 }
 
 /*
- * Returns by how much the relays have missed the time `look_by_us` at which they had promised to
- * poll the queue, or 0 if they have not.
+ * Returns how late the queue's next poll is, or 0 if it is not late. `look_by_us` is when a relay
+ * must poll at the latest, or 0 if no relay has planned a poll.
  */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
 }
 
-/* Sets *ret_paused if the queue is paused, because its due tasks have to wait then. */
+/* Stores the queue's counts in `report`, and in *ret_paused whether the queue is paused. */
 static int ask_stat(struct wire *wire, const struct keys *keys,
                     struct timerhub_relay_report *report, bool *ret_paused)
 {
@@ -142,8 +142,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			look_by_us = value;
 	}
 	/*
-	 * Relays, the processes that serve the queue, have promised to poll Redis by `look_by_us`.
-	 * If they are this late, they are dead, although they are still registered.
+	 * Some relay should have polled by `look_by_us`. If that time is long past, all registered
+	 * relays have died.
 	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
@@ -152,8 +152,8 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 }
 
 /*
- * Finds out whether any process has subscribed to the queue's channel for wake-up messages. If none
- * has, tasks are late. If the Redis user may not ask, assumes that one has.
+ * Asks Redis how many processes listen to the queue's wake-up messages. Sets *ret_unheard to true
+ * if the answer is 0. If the Redis user has no right to ask, sets it to false and returns 0.
  */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {

@@ -6,8 +6,8 @@
 #include <timerhub_relay.h>
 
 /*
- * Returns the text of the fault that is number `index` among those set in `faults`, or NULL if
- * there are not so many.
+ * Describes one of the faults whose bits are set in `faults`: the first for index 0, the second for
+ * index 1, and so on. Returns NULL if `faults` has no more.
  */
 const char *check_fault_text(uint64_t faults, unsigned index);
 

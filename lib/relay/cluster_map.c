@@ -62,8 +62,8 @@ static bool is_listed(const char *nodes, const char *name)
 }
 
 /*
- * Adds a node to the list if it has a port for this kind of connection, because a node without a
- * port could not be read back from the list.
+ * Appends a node to `nodes` as "host:port". Leaves out a node with port 0, because it takes no
+ * connections of this kind (with TLS or without).
  */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])

@@ -75,8 +75,8 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns the earliest local time at which the lease of a stream entry can have begun: when Redis
- * added the entry, but not before the read was sent.
+ * Returns the earliest local time at which an entry's lease can have begun. That is the later of
+ * two times: when Redis added the entry, and when the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -103,8 +103,8 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 
 	one->interval_us = strtoull(every, &end, 10);
 	/*
-	 * A retry has changed due_us, so `every` also has the time at which the period began,
-	 * behind an @.
+	 * If the task was retried, `every` is "INTERVAL@BEGIN", and BEGIN is when the task was due
+	 * before the first retry. Count the periods from BEGIN, not from the new due time.
 	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
@@ -224,8 +224,8 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 	struct delivery **at;
 
 	/*
-	 * Begin with the last delivery that was set aside: each goes to the head of the list of
-	 * callers, so the first comes to stand in front.
+	 * Each delivery goes to the head of the list that callers take from. Begin with the last
+	 * one, so that they keep their order.
 	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;

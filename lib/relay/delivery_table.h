@@ -57,8 +57,8 @@ struct deliveries {
 };
 
 /*
- * Local times that belong to a reply with deliveries. The anchor is a moment whose time is known on
- * the local clock and on Redis's. It converts the times in the reply.
+ * What deliveries_read() needs to compute the age of deliveries. The anchor is one moment as both
+ * clocks showed it: anchor_ns on the local clock, anchor_us on Redis's clock.
  */
 struct arrival {
 	uint64_t sent_ns;   /* when the reply was asked for */
@@ -74,14 +74,15 @@ struct arrival {
 
 /*
  * Adds the deliveries in a reply to XREADGROUP, except known ones and entries of other programs.
- * Returns how many it has added. After -ENOMEM the rest comes again when its leases end.
+ * Returns how many it has added, or -ENOMEM. After -ENOMEM, Redis sends the missing deliveries
+ * again when their leases end.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);
 
 /*
- * Takes the first of the deliveries that were read from Redis in advance, for a caller, who holds
- * it from then on. Returns NULL if there is none.
+ * Hands out the first prefetched delivery (read from Redis before a caller asked for it), and puts
+ * it into the table of deliveries that callers hold. Returns NULL if none is prefetched.
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
@@ -92,20 +93,20 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Gives deliveries of server `shard` that were set aside back to the callers, those set aside last
- * first. Stops at a delivery whose `until_ns` has not come, and returns that, or UINT64_MAX.
+ * Offers the set-aside deliveries of server `shard` to callers again, if their time has come.
+ * Returns when to call again, or UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 
 /*
- * Removes and returns the last delivery of server `shard` that no caller has taken, or returns NULL
- * if there is none. The caller must free the delivery.
+ * Removes and returns an untaken delivery of server `shard`: the one that callers would get last.
+ * Returns NULL if there is none. The caller must free the delivery.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 
 /*
- * Frees a delivery that a caller has taken. Returns false if none has this entry and task id, or if
- * its taker is asking Redis about the lease.
+ * Frees a delivery that a caller holds. `entry` is the id of its stream entry, and `id` that of its
+ * task. Returns false if callers hold no such delivery, or if its `confirming` is true.
  */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

@@ -53,13 +53,9 @@ static const struct {
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
-	/*
-	 * The server has no cluster support, is older than Redis 7.0, or finds the keys in several
-	 * of its hash slots.
-	 */
-	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } }, /* keys in several hash slots */
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } }, /* before Redis 7.0 */
 };
 
 static _Thread_local struct {

@@ -18,8 +18,8 @@ enum error_reply_kind {
 
 struct error_reply {
 	/*
-	 * The negative errno for the caller. If `kind` is ERROR_REPLY_LATER, the caller gets it
-	 * only if repeating has not helped until the timeout.
+	 * The negative errno for the program. If `kind` is ERROR_REPLY_LATER, the library first
+	 * tries again, and the program gets the errno only if no try succeeds before its timeout.
 	 */
 	int error;
 	enum error_reply_kind kind;
@@ -28,8 +28,8 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * Notes words that say more than the errno of this thread's last error, such as which right is
- * missing. error_reply_words() returns them, or "" if `error` has none.
+ * Stores an explanation of this thread's last error, such as which right the Redis user lacks.
+ * error_reply_words() returns the explanation, or "" if none is stored for `error`.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);

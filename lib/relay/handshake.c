@@ -84,8 +84,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Returns 0 if the server is what its address says, a node of a cluster or a single server; else
- * -EOPNOTSUPP.
+ * The HELLO reply must name the mode "cluster" if the address begins with cluster://, and otherwise
+ * the mode "standalone". Returns 0 if it does, else -EOPNOTSUPP.
  */
 static int check_mode(const struct reply *reply, bool cluster)
 {
@@ -248,7 +248,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		if (result < 0)
 			return result;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
-		/* A Sentinel with an older epoch may be cut off together with an old master. */
+		/*
+		 * Do not believe a Sentinel with an older epoch: it may be cut off, and name an old
+		 * master.
+		 */
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
@@ -262,15 +265,18 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
-		/* Other Sentinels would name the same master, which has refused this program. */
+		/*
+		 * If the master refuses this program, ask no other Sentinel, because they would
+		 * name the same master.
+		 */
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
 	}
 	address->tries++;
 	/*
-	 * If most Sentinels have a lower epoch than we have seen, their configuration was begun
-	 * anew, so believe them from now on.
+	 * Most Sentinels have a lower epoch than before, so somebody has configured them anew.
+	 * Believe any epoch from now on.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
@@ -328,10 +334,7 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 	const char *text = list;
 	int result = -EHOSTUNREACH, why = 0;
 
-	/*
-	 * Read from a copy, because `nodes` may point to address->learned, which each answer
-	 * changes.
-	 */
+	/* Copy `nodes`: it may point to address->learned, which ask_node() overwrites. */
 	(void)snprintf(list, sizeof(list), "%s", nodes);
 	do {
 		struct address node;
@@ -347,7 +350,10 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		/* Do not try the master again that has just failed. */
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
-		/* Other nodes would name the same master, which has refused this program. */
+		/*
+		 * Return if the connection is ready. Return also if the master refuses this client,
+		 * because the other nodes would name the same master.
+		 */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;
 		failed = *server;
@@ -431,8 +437,8 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 }
 
 /*
- * Loads the functions of timerhub.lua into the server. Their names begin with "timerhub" and `own`:
- * if `own` is "4", one of them is timerhub4_put.
+ * Loads the functions of timerhub.lua into the server. `own` becomes a part of their names: "4"
+ * makes timerhub4_put, and "" makes timerhub_put.
  */
 static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
@@ -462,9 +468,9 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
 	/*
-	 * Load the functions with plain names (timerhub_put) before those with a version
-	 * (timerhub4_put). A client that finds the latter loads nothing, so if this client died
-	 * between the two, the plain names would stay missing.
+	 * First load the plain names (timerhub_put), and then those with the version
+	 * (timerhub4_put). A client that finds the latter on the server does not load the plain
+	 * names.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -17,8 +17,8 @@ struct handshake {
 };
 
 /*
- * A callback for who has to do other things while Sentinels or cluster nodes are asked one after
- * the other, because each that is silent costs a timeout.
+ * Asking several Sentinels or cluster nodes can take long, because each one that does not answer
+ * costs a timeout. Between two of them, this callback lets the caller do other work.
  */
 struct handshake_pause {
 	bool (*goes_on)(void *arg); /* called after each but the last; false ends the attempt */
@@ -42,8 +42,9 @@ void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
 
 /*
- * Reads a Sentinel's second reply. Returns the epoch of its configuration, or 0 if it tells none.
- * If Sentinels disagree, the highest epoch is right.
+ * Reads a Sentinel's reply to the second command of handshake_ask_master(). Returns the epoch of
+ * the Sentinel's configuration, or 0 if the reply has no epoch. If Sentinels disagree about the
+ * master, the one with the highest epoch is right.
  */
 uint64_t handshake_read_epoch(const struct reply *reply);
 
@@ -54,15 +55,16 @@ uint64_t handshake_read_epoch(const struct reply *reply);
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /*
- * Loads the Redis functions if they are missing, each under two names: timerhub4_put, and for other
- * languages timerhub_put. Clients of version 3 use the plain names too, so those of version 3 are
- * replaced only if `replaces`.
+ * Loads the Redis functions that are missing. Each gets two names: timerhub4_put for this library,
+ * and timerhub_put for other languages. Functions that version 3 has loaded are replaced only if
+ * `replaces` is true.
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Makes the server refuse changes of client `holder` with an epoch below `epoch`, until `until_us`
- * on Redis's clock. Such changes can still arrive from a lost connection.
+ * Commands that change tasks may still arrive from a lost connection. They carry the name `holder`
+ * of this client, and an epoch (a number) below `epoch`. Makes the server refuse them until
+ * `until_us` on its clock.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);

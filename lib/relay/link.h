@@ -25,8 +25,8 @@ struct link {
 };
 
 /*
- * Returns how long to wait for a reply in a handshake: at least 1 s, more after failures and on a
- * slow network, but then at most a quarter of `timeout_ns`.
+ * Returns how long to wait for a reply in a handshake. This grows with each failure and with the
+ * network's round trip, up to a quarter of `timeout_ns`, but it is at least 1 s.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 

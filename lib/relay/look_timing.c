@@ -49,8 +49,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns the local time at which to send a poll (timerhub_look) that Redis should run `ahead_us`
- * microseconds after the last answered poll.
+ * Returns when to send a poll: `ahead_us` and a small margin after the local time at which the
+ * latest answered poll was sent. Redis then runs the two polls about `ahead_us` apart.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -70,8 +70,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * During this poll, a message may have asked for a poll at bell_ns. Keep the earlier time,
-	 * because Redis may have run this poll before the task of that message was added.
+	 * A wake-up message may have come since this poll was sent. If that message asks for an
+	 * earlier time, use its time.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -84,8 +84,9 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * If all relays get the message, each adds its rank in ms, so that they do not poll at
-	 * once. Usually two get it, and the second waits for the first.
+	 * The relay of rank 0 polls at due_us. If the message went to all relays, the one of rank 3
+	 * polls 3 ms later, for example. If it went to this relay only, this relay waits for its
+	 * failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest poll that messages since the last poll have asked for, by the local clock;
-	 * LOOK_TIMING_NEVER if no message has come.
+	 * The earliest local time at which wake-up messages ask for a poll. LOOK_TIMING_NEVER if
+	 * none has come since the last poll was sent.
 	 */
 	uint64_t bell_ns;
 	/*
@@ -59,10 +59,7 @@ struct look_timing_answer {
  */
 struct look_timing_bell {
 	uint64_t due_us; /* when to poll, on Redis's clock */
-	/*
-	 * True if the message went to all relays, and so gives no rank. Redis does that if no relay
-	 * listens to its own channel, or if a poll is overdue.
-	 */
+	/* True if Redis sent the message to all relays. Then `rank` is not set. */
 	bool is_common;
 	uint64_t rank; /* rank of the relay that the message wakes */
 };
@@ -86,8 +83,8 @@ void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
- * Returns by how much a process of this rank polls later than the one of rank 0: grace_us for rank
- * 1, twice as much for each further rank, up to about 15 s.
+ * Returns how much later than rank 0 a process of this rank polls: grace_us for rank 1, twice that
+ * for rank 2, four times that for rank 3 and so on, up to about 15 s.
  */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 

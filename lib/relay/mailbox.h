@@ -44,14 +44,15 @@ void mailbox_wake(struct mailbox *mailbox);
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Finishes requests whose timeout has ended, in the middle of a pass, with `why`, the connection's
- * error. Returns false if the thread must end.
+ * Finishes queued requests whose timeout has ended, with the connection's error `why`. Called while
+ * the thread is busy connecting. Returns false if the thread must end.
  */
 bool mailbox_expire(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Takes the queued requests to send now. While a put that was sent at put_sent_ns (0: none) is in
- * flight, new puts stay queued, to share one cheaper command. Returns when to call again.
+ * Moves queued requests to `taken`. Puts stay queued for up to 0.2 ms if an earlier put has no
+ * reply, so that they can be sent together. put_sent_ns is when that put was sent, or 0 if there is
+ * none. Returns when to call again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

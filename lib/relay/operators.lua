@@ -3,8 +3,8 @@
 -- The second half of the library timerhub.lua: functions of operators, which show a queue, stop it
 -- for a while and mend it. The build appends it to the first half, whose local functions it uses.
 
--- Pauses the queue, so that relays move no task into the stream. What nobody has taken leaves the
--- stream, in steps: the reply is 0 and the cursor for the next call, or '' at the end.
+-- Pauses the queue: relays then move no task into the stream. Each call also lets some untaken
+-- tasks of the stream wait again. The reply is 0 and the next call's cursor, '' at the end.
 -- Keys: `due`, `task`, `ready`, `state`.
 -- Arguments: optionally `cursor`, `until`, `holder`, `epoch`.
 local function pause(keys, args)
@@ -122,7 +122,7 @@ local function each_entry(q, entries, count, pending, reply)
         if pending then
             holder, since = pending[index][2], pending[index].since
         elseif attempts then
-            -- An entry also counts the delivery that is still to come.
+            -- Nobody has taken the entry yet, but `attempts` counts its delivery already.
             local _, _, put_us = parse(redis_call('HGET', q.task, id) or nil)
             since, attempts = tonumber(put_us or match(found[1], '^%d+') .. '000'), attempts - 1
         end

@@ -101,8 +101,8 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may still arrive, with their lower epoch.
-	 * Make this server refuse them until fence_us; by then their own deadlines have passed.
+	 * Changes that were sent on a lost connection may arrive until fence_us. Make the server
+	 * refuse them: their epoch is below client->epoch.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
@@ -212,8 +212,9 @@ static void give_back(struct pipeline *pipeline)
 		requests_append(&back, request);
 	}
 	/*
-	 * Changes without a reply may still arrive. Raise the epoch, a number in each change, so
-	 * that the next handshake makes the server refuse lower ones.
+	 * Changes from the lost connection may still reach the server. They carry the old `epoch`.
+	 * From the next handshake on, the server refuses all changes with an epoch below the new
+	 * one.
 	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
@@ -248,8 +249,9 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether replicas must confirm a result before the caller gets it: a success, or an error
- * such as -EEXIST, which may come from an earlier change that is not confirmed.
+ * Returns true if the result says that Redis has changed the task: by this request (0), or by an
+ * earlier one (-EEXIST, for example). The caller gets such a result only after replicas have that
+ * change.
  */
 static bool is_result_of_fact(int result)
 {
@@ -335,7 +337,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Sends a WAIT, if none is in flight, which asks how many replicas have all changes sent so far. */
+/* Sends one WAIT at a time, to ask Redis how many replicas have all changes sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -359,10 +361,7 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 	encode_request(pipeline, &pipeline->time, now_ns);
 }
 
-/*
- * Writes requests to the connection's buffer, which shard_flush() sends when the thread has done so
- * for all its connections. If there is no connection yet, the requests wait for it.
- */
+/* Encodes queued requests into the connection's buffer, which shard_flush() sends afterwards. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct requests gathered = { .first = NULL };
@@ -523,8 +522,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		return;
 	}
 	/*
-	 * `request` is not a put that shares another put's command (`joins`), because the loop
-	 * below takes those off the list together with the first.
+	 * `joins` marks the second and all further puts of one command. The loop below removes them
+	 * from `sent` together with the first, so `sent` never begins with one of them.
 	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;

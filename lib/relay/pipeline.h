@@ -37,15 +37,12 @@ struct pipeline {
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
-	 * True if deliveries may have been lost with a connection. Redis is asked for them, by
-	 * XREADGROUP with an id, before new ones are read.
+	 * True if Redis may have sent deliveries that were lost with a connection. The shard's
+	 * thread then asks Redis for them again, before it reads new ones.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
-	/*
-	 * Requests that the shard's thread makes for itself, so that no caller waits for them. Each
-	 * of the four is in flight at most once.
-	 */
+	/* The thread's own requests, for which no caller waits. Each is in flight at most once. */
 	struct request wait;
 	struct request time;
 	struct request recover;
@@ -76,8 +73,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, or 0. A wrong list of servers is -EEXIST
- * during the open, but -EROFS later, because then -EEXIST would say that a put's task exists.
+ * Returns 0 if requests can be sent. Otherwise returns why not, such as -EHOSTUNREACH. If the list
+ * of servers in the config is not that of the queue, returns -EEXIST, or -EROFS if this server was
+ * connected before (README.md).
  */
 int pipeline_why(const struct pipeline *pipeline);
 
@@ -99,8 +97,8 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether a list of the deliveries that were lost with a connection is still to come from
- * Redis. While it is, read no new deliveries, because the same entry could arrive twice.
+ * Returns true until Redis has listed all deliveries that were lost with a connection. Read no new
+ * deliveries before that, because the same entry could arrive twice.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 

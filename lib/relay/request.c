@@ -60,7 +60,10 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
-	/* A request is finished only once, because after that its caller may have freed it. */
+	/*
+	 * Only a request that has a caller is finished, and only once, because its caller may free
+	 * it then.
+	 */
 	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
@@ -82,9 +85,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns whether to finish a request now, if `why` keeps it from being sent. If that is -EEXIST (a
- * wrong list of servers), do not wait for its timeout, unless the server may have carried the
- * request out.
+ * Returns true if the request ends now. It ends at its deadline, or at once if the list of servers
+ * is wrong (-EEXIST). A request that was in flight on a lost connection (`in_doubt`) always waits
+ * for its deadline.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -164,7 +167,7 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* negative if Redis's time was learned after the deadline, as in a slow handshake */
+	/* May be negative: a slow handshake can read Redis's time after the deadline. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -366,8 +369,8 @@ int request_result(const struct request *request, int result)
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
 	/*
-	 * The request was sent twice. The library has made the id, and nobody else uses it. So if
-	 * it exists, the first sending has put the task.
+	 * No other put can have an id that the library made. If Redis knows that id, the first
+	 * sending of this put has succeeded.
 	 */
 	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
@@ -436,8 +439,8 @@ bool request_answer(struct client *client, struct request *request, const struct
                     size_t index, uint64_t now_ns)
 {
 	/*
-	 * Several puts that share a command get one reply. It is an error for all of them, or it
-	 * has 0, Redis's time, and then for each put its result and its due time.
+	 * If element 0 is an error, it is the result of all puts that share the reply. Otherwise
+	 * each put has its own result, at 2 * index.
 	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
@@ -449,9 +452,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
-		 * Redis has refused the request as late. Convert its deadline anew with the time in
-		 * this reply, because the last conversion may have made it too early. If the
-		 * deadline has not passed after all, send the request again.
+		 * Redis says that the deadline has passed, but our conversion to Redis's clock is
+		 * not exact. Convert again, with the time in this reply.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

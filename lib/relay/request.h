@@ -45,8 +45,8 @@ struct request {
 	 */
 	char when[REQUEST_WHEN_BYTES];
 	/*
-	 * Letters that tell the Redis function how to put or move. In a REQUEST_EACH the state of
-	 * the tasks to list: "waiting", "taken" or "parked".
+	 * In a put or a move: letters that tell the Redis function how to make the change. In a
+	 * REQUEST_EACH: which tasks to list, "waiting", "taken" or "parked".
 	 */
 	const char *flags;
 	uint64_t interval_us; /* in a put of a periodic task: its interval */
@@ -55,8 +55,8 @@ struct request {
 	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/*
-	 * The id of a stream entry: the one that delivered the task. In a REQUEST_RECOVER, Redis
-	 * lists the entries behind it.
+	 * The id of the stream entry that delivered the task. In a REQUEST_RECOVER: the entry after
+	 * which Redis goes on listing, or "0" to begin.
 	 */
 	const char *delivery;
 	unsigned count; /* in a recovery or an each: how many to list */
@@ -88,8 +88,8 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * Reads data for which struct request has no member, such as a list of tasks, from the
-	 * reply to a request that has succeeded. It may be NULL.
+	 * The function that reads data from the reply, such as a list of tasks, if the request has
+	 * succeeded. NULL if the caller wants nothing but the result.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -101,8 +101,8 @@ struct requests {
 };
 
 /*
- * The state of those reads that ask one server for a ready task without waiting for one. Protected
- * by the relay's lock.
+ * Reads that ask one server for a ready task, and return at once if there is none. The relay's lock
+ * protects the fields.
  */
 struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
@@ -127,25 +127,24 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * A number in each change. It grows when a connection with unanswered changes is lost, so
-	 * that the server can refuse those changes if they still arrive.
+	 * A number in each change. It grows when a connection with unanswered changes is lost. The
+	 * server then refuses changes with lower numbers.
 	 */
 	uint64_t epoch;
 	/*
-	 * The time on Redis's clock at which the deadlines of all lost changes have passed. Until
-	 * then, servers must refuse changes with a lower epoch.
+	 * Until this time on Redis's clock, changes may still arrive from a lost connection, and
+	 * the server must refuse them. 0 if no change was in flight on it.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * By how much the deadlines of changes are earlier than their callers' timeouts, or 0.
-	 * Redis remembers the id of a put only for the queue's setting past_us. A put that is
-	 * repeated after that could add its task twice.
+	 * How much longer the calls' timeout is than past_us, or 0 if it is not longer. Changes
+	 * expire in Redis this much before their calls' timeouts end (README.md, invariant 5).
 	 */
 	uint64_t cut_ns;
 	/*
-	 * The last known time of Redis's clock, and the local times between which Redis said it.
-	 * With these, times of one clock are converted to the other.
+	 * A time that Redis's clock has shown. It was read between the local times anchor_sent_ns
+	 * and anchor_read_ns.
 	 */
 	uint64_t anchor_us;
 	uint64_t anchor_sent_ns;
@@ -162,8 +161,8 @@ struct client {
 };
 
 /*
- * Returns the times from which the age of each delivery in a reply is computed. The reply was asked
- * for at sent_ns and read at now_ns. Called with the relay's lock held.
+ * Returns what deliveries_read() needs to compute how old the deliveries in a reply are. The
+ * request was sent at sent_ns, and its reply was read at now_ns. Called with the relay's lock held.
  */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
@@ -176,16 +175,13 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/*
- * Shortens the deadline of each REQUEST_READ in the list to `by_ns`, so that the threads in
- * timerhub_relay_take() return.
- */
+/* Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that takes return by then. */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended with the error `why`, or with -ETIMEDOUT if `why` is 0
- * or the server may have carried the request out. If `why` is -EEXIST, which no waiting mends, does
- * not wait for timeouts.
+ * Finishes requests whose timeout has ended. Their result is the connection's error `why`, or
+ * -ETIMEDOUT if `why` is 0. Requests that are `in_doubt` always get -ETIMEDOUT. If `why` is
+ * -EEXIST, all requests that are not in doubt are finished at once.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -206,8 +202,8 @@ bool request_is_fact(const struct request *request);
 void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns);
 
 /*
- * Converts the deadline of a change to Redis's clock. The result may be early, but never late,
- * because Redis must not make a change whose call has returned.
+ * Converts the deadline of a change to Redis's clock. The result may be too early but never too
+ * late, because Redis must not make a change after its caller was told that the timeout has ended.
  */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
@@ -219,14 +215,16 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the result for the caller. If a request was sent twice, a refusal may mean that the first
- * sending has succeeded, so the result is -ETIMEDOUT.
+ * Converts the server's result to the caller's. After a lost connection a change is sent again, and
+ * may fail only because Redis has made it already. Its caller then gets -ETIMEDOUT, which says that
+ * nobody knows.
  */
 int request_result(const struct request *request, int result);
 
 /*
- * Reads the reply to a request, with the relay's lock held. Returns false if the request must be
- * sent again. `index` is from 1 for puts that share a reply, else 0.
+ * Reads a request's reply. Returns false if the request must be sent again. If several puts share
+ * the reply, `index` is 1 for the first of them, 2 for the second and so on. Otherwise `index` is
+ * 0. Called with the relay's lock held.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -107,8 +107,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns whether the relay may poll now: its subscription to wake-up messages is confirmed, so
- * that it misses none after the poll, or there is no connection for them.
+ * Returns false while the subscription to wake-up messages is under way. The relay polls only when
+ * that has succeeded or failed (README.md, invariant 2).
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -151,7 +151,10 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;
-	/* Most wake-up messages go only to ranks 0 and 1, so only these send PINGs. */
+	/*
+	 * Only relays of rank 0 and 1 send a PING, because a put normally sends its wake-up message
+	 * only to these two.
+	 */
 	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
 		ping(scheduler, now_ns);
 	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
@@ -216,8 +219,8 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 }
 
 /*
- * Returns the negative errno by which a reply refuses a poll: that of an error reply, or the
- * reply's first number, or -EPROTO if it has none.
+ * Converts the reply to a failed poll to a negative errno. If the reply gives no reason for the
+ * failure, that is -EPROTO.
  */
 static int refusal_of(const struct reply *reply)
 {
@@ -307,8 +310,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Stores and reports the error by which the server refuses SUBSCRIBE or PING. scheduler_answered()
- * reports it again after each poll, because tasks are late without wake-up messages.
+ * Stores the error by which the server refuses SUBSCRIBE or PING, and tells the daemon
+ * (shared_tell()). Returns the error.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

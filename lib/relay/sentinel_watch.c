@@ -118,8 +118,9 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 }
 
 /*
- * Counts an answer whose epoch (configuration number) is below the highest known. Returns true if
- * most Sentinels have given such answers: then somebody has configured them anew.
+ * Called when a Sentinel answers with a lower epoch (configuration number) than an earlier answer.
+ * Returns false if that Sentinel may just be out of date. Returns true if most Sentinels have
+ * answered so, because then somebody has reset their epochs.
  */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {

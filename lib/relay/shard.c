@@ -46,8 +46,8 @@ static int read_takers(struct shard *shard, uint64_t now_ns)
 	int result = takers_read(&shard->takers, now_ns);
 
 	/*
-	 * -EROFS means that the queue was deleted or the server is a replica now. Close the
-	 * connection for commands too, so that both are opened anew.
+	 * -EROFS means that the queue was deleted or the server is a replica now. Close the command
+	 * connection too: its next handshake creates the queue or finds the new master.
 	 */
 	if (result == -EROFS && shard->pipeline.link.wire)
 		shard_lose_commands(shard, result, now_ns);
@@ -60,8 +60,8 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Reads a Sentinel's answer. If it names another master, the connections are closed, because what
- * the old master still acknowledges will be lost.
+ * Reads a Sentinel's answer. If the answer names another master, closes the connections to the old
+ * one.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {

@@ -48,7 +48,7 @@ struct shard {
 
 /*
  * Initializes a shard, the connections to one server. The caller has already set `keys` and `shard`
- * in shard->client. Processes with different seeds reconnect at different times.
+ * in shard->client. Processes pass different seeds, so that they do not reconnect all at once.
  */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);

@@ -37,8 +37,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Limits how long timerhub_relay_take() waits for this server: to 1 s after a stop or close. If the
- * server is away and there are others, the take does not wait for it.
+ * Limits how long timerhub_relay_take() waits for this server. After the relay was stopped or
+ * closed, the wait ends within 1 s. If the server is not connected, and the relay has others, the
+ * wait ends at once.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -59,7 +60,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 
 /*
  * Finishes the calls whose timeout has ended, and closes connections whose reply is overdue.
- * Returns when the next timeout ends or the next reply is overdue.
+ * Returns the time at which the next timeout ends or the next reply is overdue.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -117,8 +118,9 @@ struct attempt {
 };
 
 /*
- * Does what may not wait until all of them were asked: finishes the calls whose timeout has ended,
- * and lets an open give up after its own. Returns false if the thread must end.
+ * Called before the thread asks another Sentinel or cluster node for the master. Ends
+ * timerhub_relay_open() and queued requests if their timeouts have passed. Returns false if the
+ * thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -162,8 +164,8 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * Redis will be asked again for lost deliveries. Close the connection for takers first,
-	 * because its blocked read could bring one of them a second time.
+	 * pipeline_send() asks Redis for lost deliveries. A read on the takers' connection could
+	 * bring the same ones, so close that connection before.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -203,8 +205,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this process has in Redis: untaken tasks, its consumer, and its place among the
- * relays. If Redis is away, others get these after leases and failover delays.
+ * Gives up what this process has in Redis: its untaken tasks, its consumer, and its registration as
+ * a relay. Does nothing if Redis is not connected.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -63,14 +63,15 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the library may read one task in advance for an event loop. False after a take
-	 * that has returned a task, because another would wait until that one is handled.
+	 * True if one task may be read in advance, because the program's event loop has nothing to
+	 * do. A take that returns a task sets this to false, and a take that finds none sets it to
+	 * true.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * The time until which threads in timerhub_relay_take() may still wait for a server;
-	 * UINT64_MAX if the relay was neither stopped nor closed.
+	 * When the relay was stopped or closed: the time until which threads in
+	 * timerhub_relay_take() may still wait for a server. Before that: UINT64_MAX.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
@@ -79,8 +80,8 @@ struct shared {
 };
 
 /*
- * Shows callers that tasks were read: makes the descriptor of timerhub_relay_fd() readable, and
- * wakes one taker for each task. Called with the relay's lock held.
+ * If a task can be taken at once, makes the descriptor of timerhub_relay_fd() readable, and wakes
+ * one waiting caller for each task. Called with the relay's lock held.
  */
 void shared_show_prefetched(struct shared *shared);
 

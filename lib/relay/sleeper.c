@@ -55,8 +55,8 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
 	/*
-	 * Leave a timer that is set to an earlier time, because one needless wake-up costs less
-	 * than a system call for each sleep.
+	 * True if the timer already wakes this thread at `until_ns` or earlier. To wake up too
+	 * early now and then costs less than to set the timer before each sleep.
 	 */
 	bool is_set = deadline_fd_ends_by(sleeper->set_ns, until_ns, now_ns);
 

@@ -26,8 +26,8 @@ static inline uint64_t sleeper_now_ns(void)
 }
 
 /*
- * Sleeps until `until_ns`, a ready descriptor or sleeper_wake(), even if that was called before.
- * Sets `revents`. `fds` must have room for two more descriptors behind `count`.
+ * Sleeps until `until_ns`, a ready descriptor or sleeper_wake(). A sleeper_wake() before the sleep
+ * ends it at once. Sets `revents`. `fds` needs room for two more entries after the first `count`.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 

@@ -43,8 +43,8 @@ _Static_assert(offsetof(struct submitted, request) == 0,
 bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
 
 /*
- * Adds the change of a request to the completions. This function is the callback `completed` of
- * each submitted request, so any thread may call it, perhaps with the relay's lock held.
+ * Adds a finished request to the completions. Each submitted request has this function as
+ * `completed`. Any thread may call it, with or without the relay's lock.
  */
 void submissions_complete(struct request *request);
 

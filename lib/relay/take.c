@@ -41,9 +41,9 @@ static int touch(struct timerhub_relay *relay, const struct delivery *one)
 }
 
 /*
- * Begins a delivery's lease again, but waits for the reply only as long as an event loop may stand
- * still, and then returns -ETIMEDOUT. A later reply does no harm, because the task is set aside.
- * Returns -EBUSY if the server has not replied to another such question yet.
+ * Renews a delivery's lease, but waits only briefly for the reply, because an event loop must not
+ * stand still. Returns -ETIMEDOUT if no reply has come, or -EBUSY if the server still owes the
+ * reply to an earlier call. The relay's lock is released meanwhile.
  */
 static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
 {
@@ -75,8 +75,9 @@ static int touch_briefly(struct timerhub_relay *relay, const struct delivery *on
 }
 
 /*
- * Begins a delivery's lease again, if it may be over. Returns 0, or -ESTALE if the task is gone or
- * another taker's, and then frees the delivery. The relay's lock is released meanwhile.
+ * Asks Redis to renew the lease of a delivery, if the lease may have ended. `briefly` keeps the
+ * wait short. Returns 0, -ESTALE if this process has lost the task (the delivery is freed then), or
+ * another error. Releases the relay's lock while it waits.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, bool briefly)
 {
@@ -91,7 +92,7 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, boo
 		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 		else if (result < 0) {
-			/* Nobody knows whose the task is, so offer it again later. */
+			/* Redis has not told whether the task is still ours: ask again later. */
 			deliveries_set_aside(&relay->shared.deliveries, one,
 			                     sleeper_now_ns() + ASIDE_NS);
 			mailbox_wake(&relay->shards[one->shard].mailbox);
@@ -104,8 +105,8 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, boo
 }
 
 /*
- * Hands out a task that was read in advance. Returns 1, 0 if there is none, or an error of
- * confirm_lease(). The relay's lock is held, and may be released meanwhile.
+ * Hands out a task that was read in advance. Returns 1 if there was one, else 0 or an error of
+ * confirm_lease(). Releases the relay's lock while it asks Redis about the lease.
  */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                     bool briefly)
@@ -135,8 +136,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 }
 
 /*
- * Hands out a task that was read in advance. Returns 1, 0 if there is none, -ESHUTDOWN if none can
- * come any more, or an error of hand_out().
+ * Hands out a task that was read in advance. Returns 1 if there was a task, 0 if there was none,
+ * -ESHUTDOWN if no task can come any more, or an error of hand_out().
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                        bool briefly)
@@ -234,8 +235,8 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (result == -EBUSY)
 		result = 0;
 	/*
-	 * If the program has got a task, read no other: it would wait until the program has handled
-	 * that task.
+	 * If the program gets no task now, the shards' threads may read one in advance. If it gets
+	 * one, they must not, because the program is busy with it for some time.
 	 */
 	relay->shared.armed = result != 1;
 	/*
@@ -282,7 +283,10 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
-	/* Redis blocks for 1 ms at least, and a wait may be over before it is asked at all. */
+	/*
+	 * A blocking read waits for 1 ms at least. If the timeout is shorter, first ask all servers
+	 * without blocking.
+	 */
 	if (timeout_ns < NS_PER_MS) {
 		int unused, result = take_briefly(relay, ret_task, &unused);
 
@@ -331,8 +335,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Makes this process serve the queue, that is, move due tasks into the stream, from its first take
- * on. If nobody did that, takes would wait for ever.
+ * Called when a program takes. From its first take on, the program also serves the queue (moves due
+ * tasks into the stream), unless its config forbids that.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -390,8 +394,8 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * The first call lets the library read one task in advance, because the event loop may poll
-	 * ready_fd before it takes a task.
+	 * At the first call, allow the shards' threads to read one task before the program takes.
+	 * When that task has come, ready_fd becomes readable.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

@@ -105,8 +105,8 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
 	/*
-	 * Send no read while another is under way on the connection for commands. If both brought a
-	 * task, the second would wait here although another worker is idle.
+	 * Read nothing here while a read is in flight on the command connection, because two reads
+	 * could bring two tasks for one taker.
 	 */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);

@@ -80,8 +80,8 @@ local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as the text of a sorted set's score. Infinity, which text() cannot convert, is
--- a task that waits for a move.
+-- Returns a due time as the text of a sorted set's score. It is infinite if the task is due only
+-- after a move, and text() cannot convert infinity.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -212,9 +212,9 @@ local function look_by_of(state, holder)
     return told[1], told[2], told[3]
 end
 
--- Publishes a bell, which asks for a look at `due`, to the first two relays that are subscribed. A
--- relay that is not has lost its connection, so its seat is removed. Returns how many relays have
--- received the bell.
+-- Publishes a bell, which asks for a look at `due`, to the relays `found`, until two have received
+-- it. A relay that is not subscribed has lost its connection, so its registration in `seats` is
+-- removed. Returns how many relays have received the bell.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -231,9 +231,9 @@ local function ring_seats(state, seats, found, due)
     return place
 end
 
--- Wakes relays for found.at. A relay that hangs still receives its bell, because its connection is
--- open. So a promise that is long overdue is left as it is: the relay that looks next finds it
--- broken. And all relays are woken.
+-- Wakes relays, so that one looks at found.at. If the promised look is long overdue (found.dead),
+-- wakes all relays, because the first ones may hang: their bells arrive, and they do not look. Then
+-- look_by stays as it is, so that the next look finds the promise broken.
 local function ring(state, seats, found)
     if not found then
         return
@@ -402,10 +402,10 @@ local function is_holder(holder)
     return is_id(holder) and find(holder, '^%d+%-') ~= nil
 end
 
--- Returns nil if a change may be made, or the reply that refuses it. So a command that was held up
--- in the network changes nothing after its call has returned. `limit` is the time at which the
--- caller gives up, and `holder` the caller's name. `fence` is the smallest epoch of this holder
--- that is still heard (timerhub_fence). `version` is the layout's.
+-- Returns nil if a change may be made, or the reply that refuses it. `limit` is the time at which
+-- the caller gives up: a command that arrives later must change nothing. `holder` is the caller's
+-- name, and `fence` the smallest epoch of this holder that is not refused (timerhub_fence).
+-- `version` is that of the keys' layout.
 local function refusal_of_late(now, limit, holder, epoch, fence, version)
     if version and tonumber(version) > LAYOUT then
         return {EOPNOTSUPP}
@@ -528,10 +528,10 @@ local function room_of(task, past, tasks_max, count, now)
 end
 
 -- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit in the
--- queue. If the id's task has ended, a put of the id is refused until `refused_until`, a time as
--- text. With the flag `r` it succeeds all the same, unless it is a repeated one (flag `d`), whose
--- first sending may have put the task that has ended. The second value is true if the put needs no
--- room because it takes the place that the id has in `past`.
+-- queue. If the id's task has ended, puts of the id are refused until `refused_until`, a time as
+-- text. The flag `r` allows them. With the flag `d` the put is sent again, and `r` does not count:
+-- the first sending may have put the task that has ended. The second value is true if the put needs
+-- no room because it takes the place that the id has in `past`.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     local is_past = refused_until and tonumber(refused_until) > now
     if is_past and (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
@@ -748,8 +748,8 @@ end
 -- ---- functions of consumers ----
 
 -- Makes a periodic task wait for its next period, with 0 attempts. `entry` is that of the task's
--- latest delivery, which stands for `periods` periods or, if that is nil, for those that have
--- passed.
+-- latest delivery. `periods` is the number of periods that this delivery ends. If it is nil, the
+-- delivery ends all periods that have begun.
 local function begin_period(keys, id, put_us, entry, every, periods, now)
     local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
     local seats = keys[6] or prefix(state) .. 'seats'
@@ -837,7 +837,7 @@ local function put_off(due_key, task, ready, id, put_us, entry, due, attempts, d
     acknowledge(ready, entry)
 end
 
--- Returns `every` of a task that gets another due time than that of its period.
+-- Returns `every` after a retry. The due time then changes, so `every` keeps the period's time.
 local function every_after_retry(every, was_due)
     return every and (find(every, '@', 1, true) and every or every .. '@' .. was_due)
 end
@@ -1229,10 +1229,9 @@ local function ladder(rank, grace)
 end
 
 -- Registers the calling relay in the key `seats`, unless it is there already, and returns its rank.
--- If the promise (look_by) is broken, each relay of a lower rank gets 1 more. It is broken if it is
--- absent, one grace past, or further ahead than the horizon. The scores of seated relays lie within
--- 1, so this puts those relays behind the caller; a newcomer may have a lower score, and then
--- several looks are needed.
+-- look_by is the time at which a relay has promised to look. If look_by is absent, has passed by
+-- one grace, or lies further ahead than the horizon, the promise is broken. Then the scores of all
+-- lower ranks grow by 1, which soon puts these relays behind the caller.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis_call('ZRANK', q.seats, relay)
     if not rank then
@@ -1263,8 +1262,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Returns how long a relay must wait until its next look. The relay of rank 0 promises the time of
--- that in look_by. A relay of a higher rank waits longer than the relay before it.
+-- Returns how long a relay must wait until its next look. The relay of rank 0 stores the time of
+-- that look in look_by. Each other relay waits beyond look_by, and longer than the rank before it.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace, paused)
     if rank > 0 then
         local steps = ladder(rank, grace)

@@ -30,8 +30,8 @@ int tls_put(struct tls *tls, const void *sealed, size_t len);
 int tls_get(struct tls *tls, void *plain, size_t len);
 
 /*
- * Appends to `sealed` what must be sent next: a part of the handshake, or after that the bytes of
- * `plain`, encrypted. Then `plain` is empty. Returns 0 or the handshake's error.
+ * Appends to `sealed` what must be sent next: a part of the handshake, or later up to 64 KiB of
+ * `plain`, which are encrypted and removed from `plain`. Returns 0 or an error.
  */
 int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
 

@@ -4,6 +4,10 @@
  * hiredis. Of hiredis only the parser of replies is used, because hiredis's own connections raise
  * SIGPIPE. Without TLS the bytes on the socket are those of the buffers. With TLS they go through
  * tls.h.
+ *
+ * If the program has closed its stderr, connect_socket() must not let the socket get descriptor 2:
+ * a message that the program prints before the connect would raise SIGPIPE. A write to a datagram
+ * socket that is not connected fails without a signal.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -35,8 +39,8 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * True if the next reply is the command's, false if it is that of ASKING, which is skipped.
-	 * ASKING makes a cluster node accept keys that are still being moved to it.
+	 * True after the reply to ASKING (README.md), which is skipped. The next reply is then that
+	 * of the command.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
@@ -57,8 +61,8 @@ static int refusal(int error)
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
 	/*
-	 * Keep the TCP socket off the numbers 0 to 2. A program's write to its closed stderr would
-	 * hit a socket that is not connected yet, and SIGPIPE would kill the program.
+	 * If the program has closed descriptor 0, 1 or 2, a dummy socket has that number until the
+	 * server's socket is open. So the server's socket cannot become stderr.
 	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -90,8 +94,8 @@ static int connect_unix(const char *path, int *ret_fd)
 }
 
 /*
- * Begins to connect to one IP address of the host. The connect does not block, so it fails only
- * later, and then the next attempt begins with the next address.
+ * Begins to connect to one of the host's IP addresses, and does not wait for it. After a failed
+ * attempt (address->tries), the next one begins with the next address.
  */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
@@ -152,8 +156,8 @@ void wire_close(struct wire *wire)
 		redisReaderFree(wire->reader);
 	if (wire->fd >= 0) {
 		/*
-		 * A forked child's copy would keep the connection open, and a read that is blocked
-		 * on it would take tasks. So shut it down, not only close it.
+		 * close() alone would leave the connection open if a forked child has a copy of the
+		 * descriptor.
 		 */
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
@@ -330,8 +334,8 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 }
 
 /*
- * Returns the error for an overdue reply. If the TLS handshake is unanswered, the server probably
- * has no TLS and waits for the end of a command line.
+ * Returns the error for an overdue reply. If the TLS handshake is unanswered, also notes the likely
+ * cause: the server has no TLS.
  */
 static int overdue(const struct wire *wire)
 {

@@ -52,8 +52,8 @@ int wire_flush(struct wire *wire);
 int wire_fill(struct wire *wire);
 
 /*
- * Stores the next complete reply, which the caller frees. Returns 1, 0 if there is none, -EPROTO or
- * -ENOMEM.
+ * Stores the next complete reply, which the caller must free. Returns 1 if there was a reply, 0 if
+ * no complete reply has arrived, or -EPROTO or -ENOMEM.
  */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 

@@ -3,7 +3,8 @@
  * What the three parts of a schedule, wheel, run and heap, have in common. They know a hub's timer
  * or a loop's timeout by its slot, which is its index in the arrays of the hub or loop. Each slot
  * has at most one entry in the schedule, and a filing that says where the entry lies, so that it
- * can be moved or removed at once.
+ * can be moved or removed at once. Only the thread that keeps the schedule, a hub's owner or a
+ * loop's thread, reads and writes entries and filings.
  */
 #ifndef TIMERHUB_ENTRY_H
 #define TIMERHUB_ENTRY_H
@@ -17,10 +18,7 @@
  */
 #define SCHEDULE_SLOTS_MAX (((uint32_t)1 << 26) - 2)
 
-/*
- * Says where in the schedule the entry of a timer's slot lies. Only the thread that keeps the
- * schedule, a hub's owner or a loop's thread, reads and writes it.
- */
+/* Says where the schedule entry of a timer is, so that the entry can be found at once. */
 struct timer_filing {
 	uint32_t where; /* WHERE_WHEEL, _RUN or _HEAP, and the position there; 0: not scheduled */
 	uint32_t place; /* a hub's: low bits of where the slot's latest handle is in the outbox */

@@ -96,8 +96,8 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	if (index == heap->count)
 		return;
 	/*
-	 * The last entry of the array fills the hole. It may be too early or too late for that
-	 * place.
+	 * Put the array's last entry into the hole, and move it up or down until the heap is in
+	 * order.
 	 */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);

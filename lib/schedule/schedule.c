@@ -4,8 +4,10 @@
  * wheel makes insertion cheap. The run and the heap keep the entries of the wheel's present bucket
  * in order, to the nanosecond. As long as one of these two has an entry, the earliest timer is
  * there, because everything in the wheel is due after that bucket. A timer that is alone in its
- * bucket needs no sort, and is taken straight from the wheel. tests/unit/test_schedule.c compares
- * the schedule with a sorted array in virtual time.
+ * bucket needs no sort, and is taken straight from the wheel. So is the first timer of a long
+ * bucket, if it is known: a later call sorts the others.
+ *
+ * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -129,8 +131,8 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 }
 
 /*
- * Moves the timers of a chunk (up to 20) out of a bucket that the wheel's time has reached, to
- * lower levels or, if due within 65.5 us, into `run`.
+ * Moves a chunk of up to 20 timers to lower levels of the wheel. Timers that are due within 65.5 us
+ * go into the array `run`.
  */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
@@ -169,8 +171,8 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 }
 
 /*
- * Takes the earliest timer in the run (a sorted array) and the heap, and returns its slot. Returns
- * SLOT_NONE if it is not due at `now_ns`.
+ * Takes the earliest timer out of `run` or the heap, and returns its slot. Returns SLOT_NONE if no
+ * timer there is due at `now_ns`.
  */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
@@ -198,10 +200,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/*
-			 * A timer that is alone in its bucket needs no sort. The first timer of a
-			 * long bucket, if known, is taken now, and a later call sorts the others.
-			 */
+			/* Take this timer straight out of the wheel, without sorting its bucket. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
@@ -209,8 +208,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
 		/*
-		 * If nothing is due, the wheel moves forward to now, so that what is inserted next
-		 * gets a low level and need not be moved down later.
+		 * If nothing is due, the wheel still advances to the present time. New timers then
+		 * start on lower levels, and need fewer moves.
 		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
@@ -238,8 +237,8 @@ void schedule_ahead(const struct schedule *schedule, uint64_t now_ns,
 {
 	(void)memset(ret_counts, 0, AHEAD_RANGES * sizeof(*ret_counts));
 	/*
-	 * The run (a sorted array) and the heap have only what is due within a finest bucket, 65.5
-	 * us. Removed entries of the run are counted too.
+	 * The sorted array `run` and the heap have only timers that are due within 65.5 us, so all
+	 * of them belong to range 0. Removed timers that are still in `run` are counted too.
 	 */
 	ret_counts[0] = schedule->run.end - schedule->run.begin + schedule->heap.count;
 	wheel_ahead(&schedule->wheel, now_ns, ret_counts);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tells which timers are due, in the order of their times. A hub's owner keeps its timers in one,
- * and a loop its timeouts.
+ * and a loop its timeouts. A timer that is postponed keeps its entry, which then comes up too
+ * early. Before the thread sleeps, it corrects such entries: schedule_doubt() says which entries to
+ * check.
  *
  * A schedule has three parts. The wheel holds what is due later. When the time reaches one of the
  * wheel's buckets, the entries in it are sorted into the run. What is inserted after that, and is
@@ -54,23 +56,24 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
- * their timers were moved later. Returns how many. The caller must reschedule each.
+ * Stores the slots of up to `max` timers that seem to be the earliest, and returns how many. The
+ * timers may have been postponed or cancelled, so the caller must reschedule or remove each slot.
+ * Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 
 /*
- * Takes the earliest timer out of the schedule and returns its slot.
- * - SLOT_NONE: no timer is due at `now_ns`
- * - SLOT_DEAR, only with `cheaply`: deliver what you have, because a long sort comes next
+ * Takes out the earliest timer and returns its slot. Returns SLOT_NONE if no timer is due at
+ * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and many timers must be sorted first. Then
+ * publish all ready events, and call again with `cheaply` false.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot of a timer that will be taken soon, so that the caller can prefetch it, or
- * SLOT_NONE if none is known. `ahead` is an index into the sorted array `run`, from its next entry.
+ * Returns the slot that schedule_take() will probably return after `ahead` more calls. Returns
+ * SLOT_NONE if that is not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -8,15 +8,23 @@
  *
  * When the base moves on, this order still holds, except for the bucket that the base enters: its
  * entries now differ from the base in a lower digit only, and go to a lower level or to the run.
+ * Only the base of an empty wheel can move back, when the wall clock is set back.
  *
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
  * for each level.
  *
+ * If the earliest entry of a bucket is removed or moved, its time stays the lower bound until the
+ * new earliest entry is known. wheel_doubt() sweeps such a bucket, but only once. Otherwise
+ * wheel_rescan() searches the bucket, unless the bucket has so many entries that this would take
+ * too long. For a long bucket that was swept before, wheel_doubt() therefore returns nothing.
+ *
  * A sweep (struct wheel_sweep) goes from a bucket's first chunk to the last, and in each chunk from
  * the last entry to the first. A removal fills the hole with the last entry of the first chunk.
  * Still no entry is missed: either this entry was visited before, or the hole is still to be
- * visited.
+ * visited. The caller of wheel_doubt() removes or reinserts each entry that the sweep returns. So
+ * at the end the bucket has only entries that were inserted since the sweep began, and the earliest
+ * of these gives the new lower bound.
  */
 #include "schedule/wheel.h"
 
@@ -165,8 +173,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Forgets that the timer in `slot` is the earliest of its bucket, because it is about to be removed
- * or moved. Its old time stays the bucket's lower bound.
+ * Must be called before the timer in `slot` is removed or moved. If bound_slot, the earliest timer
+ * of the bucket, is this timer, sets bound_slot to SLOT_NONE (unknown).
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -178,8 +186,8 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Ends the wheel's sweep, a walk over all entries of one bucket, if it is in this bucket, because
- * the bucket has become empty.
+ * Must be called when a bucket has become empty. If a sweep (a walk over all entries of one bucket)
+ * was under way in this bucket, ends the sweep.
  */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
@@ -236,8 +244,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from this bucket fills the hole with this last entry, and writes
-		 * the entry's new position into an element of `filings`. Prefetch that element.
+		 * Prefetch what the next removal will write: the element of `filings` for the
+		 * chunk's last timer, which then moves into the gap.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -277,8 +285,8 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 }
 
 /*
- * If a bucket's lower bound may be too early, searches the bucket for its earliest time, except in
- * a long bucket. `wheel` is const, because its entries stay the same.
+ * Finds a bucket's new earliest time, if the entry that had the old one was removed or moved. Does
+ * nothing if the bucket has so many entries that the search would take too long.
  */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
@@ -349,8 +357,9 @@ uint32_t wheel_peek(const struct wheel *wheel)
 }
 
 /*
- * Adds the entries of a bucket to `counts`, by how soon after `now_ns` they are due. Because
- * buckets can be long, the first chunk stands for the others.
+ * Adds the timers of a bucket to `counts`, by how soon after `now_ns` they are due. A bucket can
+ * have very many, so this is an estimate: reads only the first chunk, up to 20 timers, and assumes
+ * that the others are like them.
  */
 static void wheel_count_bucket(const struct wheel *wheel, const struct wheel_bucket *bucket,
                                uint64_t now_ns, uint64_t *counts)
@@ -415,8 +424,8 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 }
 
 /*
- * Ends a sweep, a walk over all entries of one bucket. Each was removed or inserted again, so the
- * earliest time that was inserted is the bucket's bound.
+ * Ends a walk over all entries of a bucket. The earliest time that was inserted during the walk
+ * becomes the bucket's lower bound.
  */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
@@ -438,7 +447,10 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
-	/* If the earliest entry is not known, check all entries of the bucket, but only once. */
+	/*
+	 * If it is not known which timer of the bucket is the earliest, return all of its timers,
+	 * up to `max` in each call. Do so only once for each bucket (swept_ns).
+	 */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
 		count = wheel_sweep(wheel, bucket, slots, max);
@@ -448,8 +460,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	}
 	wheel_rescan(wheel, bucket);
 	/*
-	 * The bucket's bound is a lower limit of its times. In a long bucket whose earliest entry
-	 * has gone, it can be earlier than every entry. Then no entry is found, and 0 is returned.
+	 * If a bucket is long, its earliest timer may still be unknown. Return nothing then,
+	 * because the caller has checked all timers of this bucket already.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
@@ -467,8 +479,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
 	/*
-	 * An empty wheel can go back in time, because the wall clock can be set back. Then every
-	 * bucket is to be checked anew.
+	 * If the clock was set back, new timers fill buckets of times up to swept_ns again, and
+	 * wheel_doubt() must not skip these buckets.
 	 */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
@@ -476,8 +488,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * `base_ns` is at most the wheel's earliest entry, which lies in this level's first bucket
-	 * with entries. So `base_ns` lies in that bucket or in front of it.
+	 * Find the bucket that has the wheel's earliest timer. It stays as it is unless `base_ns`
+	 * lies in it.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

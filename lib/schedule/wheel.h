@@ -6,6 +6,10 @@
  * It has four levels of 4,096 buckets each. A bucket of the finest level is 65.5 µs wide, and one
  * of the next level is as wide as all of the level below. The wheel does not tick: bitmaps say
  * which bucket is the next that holds anything. It uses no atomics and reads no clock.
+ *
+ * A bucket is a list of chunks of 20 entries, of which only the first may have fewer. Besides the
+ * chunks of the buckets, wheel_chunks_for() counts one for the bucket that is being emptied, and
+ * chunk 0, which is never used.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -67,9 +71,8 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * How far the walk through a long bucket has come: `first` is the chunk that it visits now,
-	 * and `bound_ns` the earliest time that was inserted since the walk began. In the end that
-	 * becomes the bucket's bound.
+	 * Not a real bucket. `first` is the chunk that the sweep has reached. `bound_ns` and
+	 * `bound_slot` are the earliest timer that was inserted since the sweep began.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -85,15 +88,14 @@ struct wheel {
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
 	/*
-	 * For each level, up to which time wheel_doubt() has returned every entry. It returns each
-	 * only once, because a bucket can be long.
+	 * For each level, the time at which the last swept bucket ends, in ns; 0: none was swept.
 	 */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * Returns how many chunks are enough for this many slots: the full ones, one more for each bucket,
- * one for the bucket being emptied, and the unused chunk 0.
+ * Returns how many chunks are enough for this many slots. Each bucket may have one chunk that is
+ * not full.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -113,8 +115,8 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
                 uint32_t chunks_max, struct timer_filing *filings);
 
 /*
- * Tells whether the wheel can hold an entry with this time. It must lie in a later bucket of the
- * finest level than `base_ns`, the wheel's own time.
+ * Returns true if the wheel can hold an entry for `at_ns`. The wheel holds only times after its
+ * present bucket, which is 65.5 us wide.
  */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
@@ -151,7 +153,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 /* Removes the timer in `slot`, which must be in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 
-/* Returns when the timer in `slot` is due. It must be in the wheel. */
+/* Returns the time at which the timer in `slot` is due. The timer must be in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /*
@@ -161,8 +163,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns when the earliest timer is due, or UINT64_MAX if there is none. The result can be too
- * early after a long bucket has lost its earliest timer.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. After a removal or a
+ * move, the result can be too early, but never too late.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -186,14 +188,15 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Adds to `counts` how many timers are due in each range of base/ahead.h after `now_ns`. In a
- * bucket with more than 20 timers it looks at 20, and assumes that the others are like them.
+ * Adds to `counts[i]` how many timers become due in range `i` (see ahead_range()). A bucket of more
+ * than 20 timers is estimated by 20 of them.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores up to `max` slots whose entries are before `before_ns`, but may be too early, because
- * their timers were moved later. Returns how many. The caller must insert or remove each.
+ * Stores the slots of up to `max` timers that seem to be the earliest, and returns how many. The
+ * timers may have been postponed or cancelled, so the caller must reinsert or remove each slot.
+ * Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

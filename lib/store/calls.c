@@ -46,8 +46,8 @@ static bool key_is_valid(const char *key)
 }
 
 /*
- * Stores when the change makes its task due, or 0 for never and for changes without a time. Returns
- * 0 or -ERANGE.
+ * Stores the due time of a change, in us, or 0 if it has none. Returns 0. Returns -ERANGE if the
+ * table would refuse the time.
  */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
@@ -181,7 +181,7 @@ static int change_make(const struct timerhub_store *store, struct making *making
 	return result > 0 ? 0 : is_put ? -EEXIST : task ? -ESTALE : -EBUSY;
 }
 
-/* Returns whether at least one of the changes is a put, and the disk has no room for a put. */
+/* Returns true if the disk is too full for a put, and at least one of the changes is a put. */
 static bool changes_lack_room(struct timerhub_store *store, struct making *making,
                               const struct timerhub_store_change *changes, unsigned count)
 {
@@ -420,10 +420,7 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	if (sqlite3_get_autocommit(db) ||
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
-	/*
-	 * Refuse a transaction that has already read. SQLite would not let the transaction write if
-	 * another connection has committed since that read.
-	 */
+	/* Refuse a transaction that has already read, because it may not be able to write. */
 	if (sqlite3_txn_state(db, "main") == SQLITE_TXN_READ)
 		return -EDEADLK;
 	/*
@@ -439,10 +436,7 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
                                      int (*sqlite)(void))
 {
 	CANCELLATION_HELD;
-	/*
-	 * The statements are prepared for this call alone, so that none is left on the caller's
-	 * connection.
-	 */
+	/* prepare statements for this call only, so that none is left on the caller's connection */
 	struct statements statements = { .db = db };
 	struct making making = { .statements = &statements, .is_low = -1 };
 	sqlite3_int64 rowid;

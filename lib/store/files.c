@@ -4,7 +4,9 @@
  * SQLite: whether they are still there, and who has locked them. SQLite keeps POSIX locks on the
  * database and the -shm, and the kernel drops all locks that a process has on a file as soon as the
  * process closes any descriptor of it. So this file only calls stat(2) for the database, and never
- * closes a -shm that is in use. SQLite has no locks on the -wal.
+ * closes a -shm that is in use. So that no -shm gets the descriptor 0, 1 or 2, known_shm() fills
+ * these first: a dup(2) and a close(2) later would drop SQLite's locks. SQLite has no locks on the
+ * -wal.
  *
  * SQLite's walformat.html describes the bytes of the -shm: the writer locks byte 120, and readers
  * lock bytes 123 to 127.
@@ -71,10 +73,7 @@ static int known_shm(const char *name, const struct stat *found)
 			place = &known->next;
 			continue;
 		}
-		/*
-		 * the file of this descriptor was removed, so no connection has locks on it any
-		 * more
-		 */
+		/* this file was removed, so no connection has locks on it any more */
 		*place = known->next;
 		(void)close(known->fd);
 		free(known);
@@ -82,11 +81,7 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/*
-		 * The descriptor of the -shm file must not be 0, 1 or 2, and can't be moved later:
-		 * closing a descriptor drops SQLite's locks. So /dev/null takes the low numbers
-		 * first.
-		 */
+		/* Fill the descriptors 0 to 2 first, so that the -shm gets a higher number. */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
@@ -152,7 +147,7 @@ bool files_are_there(const struct files *files)
 
 	for (int i = 0; i < FILES; i++)
 		if (find_file(files->names[i], &now) < 0) {
-			/* after EACCES, for example, the file may be there all the same */
+			/* other errors, such as EACCES, do not prove that the file is gone */
 			if (errno == ENOENT || errno == ENOTDIR)
 				return false;
 		} else if (!is_same_file(&now, &files->found[i])) {
@@ -225,11 +220,7 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 	return true;
 }
 
-/*
- * Writers of all processes queue by two file locks. A writer that finds both free tries to write
- * without them. The others first take NEXT_TURN_BYTE, and then wait for TURN_BYTE. Only one waits
- * for that at a time, so it can poll often.
- */
+/* Returns true if another writer has locked TURN_BYTE or NEXT_TURN_BYTE, two bytes of the -wal. */
 bool files_have_queue(const struct files *files)
 {
 	return bytes_holder(files->wal_fd, TURN_BYTE, 2) != 0;
@@ -240,6 +231,7 @@ bool files_take_turn(const struct files *files, uint64_t deadline_ns)
 	bool takes = byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS);
 
 	if (takes) {
+		/* only one writer at a time waits for TURN_BYTE, so it can try often */
 		takes = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
 		(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
 	}
@@ -283,10 +275,7 @@ static void file_lengthen(int fd, off_t bytes)
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
 	    (uint64_t)bytes + sizeof(zeros) > limit.rlim_cur)
 		return;
-	/*
-	 * After an error the file stays too short. The store's own thread sees that later, and this
-	 * is tried again.
-	 */
+	/* Append zeros up to `bytes`. If a write fails, a later call appends the rest. */
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written)
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 }

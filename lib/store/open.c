@@ -3,6 +3,9 @@
  * Opens and closes a store. Opening checks the database, opens the store's connections to it, and
  * starts the store's own thread. Closing first makes waiting takes return, and then ends that
  * thread.
+ *
+ * store_read_shift() reads a file in which Linux shows the offsets of future child processes. The
+ * process has the same offsets, unless it has called unshare(2).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -64,8 +67,8 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 }
 
 /*
- * Returns why SQLite could not open a file. error_of() says -ENOENT also if the process may not
- * create the file. So this tries mknod(2), whose errno is right.
+ * Returns the negative errno for a file that SQLite could not open. error_of() says -ENOENT even if
+ * the process may not create the file, so then try mknod(2), and use its errno.
  */
 static int connection_refused(sqlite3 *db, const char *path)
 {
@@ -77,8 +80,8 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection to the database. SQLite waits for locks of other processes only until the
- * store is open. Later, writer_begin() does that.
+ * Opens a connection to the database. While the store is being opened, SQLite waits up to
+ * `timeout_ns` for a lock that another process holds.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -93,9 +96,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 		return *ret ? connection_refused(*ret, path) : -ENOMEM;
 	if (*sqlite3_db_filename(*ret, "main") == '\0')
 		return -EINVAL; /* a database in memory */
-	/*
-	 * a WAL needs memory that all of its users share, so it cannot lie on a network file system
-	 */
+	/* a WAL needs memory that its users share, so it cannot lie on a network file system */
 	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
 	    (fs.f_type == NFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC ||
 	     fs.f_type == SMB2_SUPER_MAGIC || fs.f_type == CIFS_SUPER_MAGIC))
@@ -124,18 +125,15 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * The store's own thread gets a second connection. Open it by the name in which SQLite has
-	 * resolved symbolic links, so that both connections have the same file.
+	 * Open the second connection by the absolute name, because `path` may lead to another file
+	 * by now.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);
 	if (result == 0)
 		result = statement_run(&store->statements, DO_PAGE_SIZE, NULL, &page_bytes);
-	/*
-	 * Make the connection of the store's own thread read something, because SQLite opens the
-	 * WAL only at the first read, and a checkpoint needs the WAL.
-	 */
+	/* A checkpoint does nothing on a connection that has never read. So read something here. */
 	if (result >= 0)
 		result = run_sql(store->keeper.statements.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
@@ -232,10 +230,7 @@ static void store_read_boot(struct timerhub_store *store)
 	(void)close(fd);
 }
 
-/*
- * Reads by how much this process's time namespace shifts CLOCK_BOOTTIME. The file is about the
- * namespace of future children, which is another one only if the process has called unshare(2).
- */
+/* Reads what the process's time namespace adds to CLOCK_BOOTTIME. */
 static void store_read_shift(struct timerhub_store *store)
 {
 	char text[128] = { 0 };
@@ -252,8 +247,8 @@ static void store_read_shift(struct timerhub_store *store)
 }
 
 /*
- * Syncs the WAL through SQLite, which then syncs the folder too. So a loss of power does not remove
- * the names of new files.
+ * Syncs the database's folder, so that a loss of power does not remove the new files from it.
+ * SQLite does that when it first syncs the WAL.
  */
 static int store_sync_names(struct timerhub_store *store)
 {
@@ -361,8 +356,8 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 		return -ENOMEM;
 	store_init(store);
 	/*
-	 * Until the store is open, occupy those of the descriptors 0, 1 and 2 that are free.
-	 * Otherwise SQLite would open /dev/null on them, and never close it.
+	 * Occupy the descriptors 0, 1 and 2 for now. If one of them were free, SQLite would open
+	 * /dev/null there, and never close it.
 	 */
 	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);

@@ -5,6 +5,9 @@
  * table, because its indexes follow every change by themselves. A second table would need triggers,
  * which SQLite does not run for the row that INSERT OR REPLACE removes.
  *
+ * If the sum in DO_DONE_PERIOD does not fit into 64 bits, SQLite computes it in floating point, and
+ * min() still finds it larger than 10^16.
+ *
  * `data` is the last column, so that none of the others lies on its overflow pages.
  */
 #include "store/sql.h"
@@ -63,11 +66,7 @@ static const char schema[] =
 	"CREATE TABLE main.timerhub_about(version INTEGER NOT NULL,min_version INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO main.timerhub_about VALUES(1,1);"
-	/*
-	 * `boot` is the id of the boot in which tasks were taken: a reboot ends all leases.
-	 * offset_us, CLOCK_REALTIME minus CLOCK_BOOTTIME, turns the end of a lease into wall-clock
-	 * time.
-	 */
+	/* `boot` is the machine's boot id. `offset_us` is CLOCK_REALTIME minus CLOCK_BOOTTIME. */
 	"CREATE TABLE main.timerhub_clock(boot TEXT NOT NULL,offset_us INTEGER NOT NULL) STRICT;"
 	"INSERT INTO main.timerhub_clock VALUES('',0);"
 	"CREATE TABLE main.timerhub_tasks("
@@ -87,9 +86,7 @@ static const char schema[] =
 	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
-	/*
-	 * each of these indexes has entries only for the tasks in one state, which its WHERE names
-	 */
+	/* each index lists only the tasks in one state */
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
 	"CREATE INDEX main.timerhub_parked ON timerhub_tasks(queue) WHERE lease=" LEASE_PARKED ";"
@@ -131,8 +128,8 @@ static int schema_look(sqlite3 *db)
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
 	/*
-	 * SQLITE_ERROR means that the statement does not compile. Take it that the table is
-	 * missing, and make the tables; if there is another cause, that will fail too.
+	 * SQLITE_ERROR means that the statement does not compile. Most likely the table is missing,
+	 * so return 0: the caller then makes the tables, which fails if anything else is wrong.
 	 */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;
@@ -183,8 +180,8 @@ int schema_install(sqlite3 *db)
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
 /*
- * SQLite uses a partial index only if a condition has the same text as in CREATE INDEX, so both are
- * made from the same macros.
+ * The conditions here are macros, such as IS_WAITING, because they must repeat those of the indexes
+ * word for word.
  */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
@@ -202,10 +199,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW IS_NAMED NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/*
-	 * The new due_us is at most 10^16. If due_us+interval_us*?9 does not fit into 64 bits,
-	 * SQLite computes a REAL greater than 10^16, so min() returns 10^16.
-	 */
+	/* the new due time is at most 10^16, the latest that the table accepts */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?9,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -214,7 +208,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_PARK] = "UPDATE " TASKS " SET reason=?9,lease=" LEASE_PARKED
 		    ",claim=" CLAIM_NEXT IS_CURRENT,
 	[DO_TOUCH] = "UPDATE " TASKS " SET lease=?7+" IS_BY_DONE IS_CURRENT,
-	/* selects when the next task becomes due, when the next lease ends, and offset_us */
+	/* gets the next due time, the first lease end, and CLOCK_REALTIME minus CLOCK_BOOTTIME */
 	[DO_LOOK] = "SELECT (SELECT due_us FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 		    " AND due_us>0 ORDER BY due_us LIMIT 1),(SELECT min(lease) FROM " TASKS
 		    " WHERE queue=?2 AND " IS_TAKEN "),(SELECT offset_us FROM main.timerhub_clock)",
@@ -227,18 +221,15 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/*
-	 * In this statement and the next, ?3 is not a key, but the id of the machine's present
-	 * boot. The id is empty if /proc is missing.
-	 */
+	/* In these two statements ?3 is the kernel's boot_id, or '' if /proc is not mounted. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * The next four statements list up to ?9 tasks, to count all of them in several runs. Each
-	 * run begins behind the last listed task, whose id is ?1 and whose due_us or lease is ?7.
+	 * To list all rows, stats.c runs one of the next four statements again and again. Each run
+	 * lists some rows, and begins after the last row of the previous run.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -248,10 +239,7 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?7,?1) ORDER BY lease,id LIMIT ?9",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?2 AND lease=" LEASE_PARKED
 			    " AND id>?1 ORDER BY id LIMIT ?9",
-	/*
-	 * This library knows the tables of version 1. The result is 1 if the tables need a library
-	 * that knows a later version.
-	 */
+	/* the result is 1 if the tables need a later version of this library, and 0 if not */
 	[DO_VERSION] = "SELECT min_version>1 FROM main.timerhub_about WHERE version>0",
 	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
@@ -264,9 +252,7 @@ static void bind_number_or_null(sqlite3_stmt *statement, int at, int64_t number)
 		(void)sqlite3_bind_null(statement, at);
 }
 
-/*
- * SQLite does not copy what is bound as SQLITE_STATIC, and reads it only while the statement runs.
- */
+/* SQLite does not copy the strings and data in *values: keep them until the statement has run. */
 int statement_bind(struct statements *statements, enum statement which, const struct values *values,
                    sqlite3_stmt **ret)
 {
@@ -290,7 +276,7 @@ int statement_bind(struct statements *statements, enum statement which, const st
 	(void)sqlite3_bind_int64(statement, 9, values->number);
 	data = sqlite3_bind_blob64(statement, 6, values->data ? values->data : "", values->data_len,
 	                           SQLITE_STATIC);
-	/* ignore SQLITE_RANGE: this statement does not have that parameter */
+	/* SQLITE_RANGE only means that the statement lacks this parameter, so it is no error */
 	if (queue == SQLITE_NOMEM || key == SQLITE_NOMEM || data == SQLITE_NOMEM)
 		return -ENOMEM;
 	return data == SQLITE_TOOBIG ? -EMSGSIZE : 0;
@@ -337,8 +323,8 @@ static int begin(struct statements *statements, enum statement which)
 }
 
 /*
- * Rolls the transaction back, if SQLite has not done so itself. Even that can fail for lack of
- * memory, but a moment later there may be some.
+ * Rolls the transaction back, if SQLite has not done so itself. ROLLBACK fails if there is no
+ * memory, so try again: another thread may free some meanwhile.
  */
 static void roll_back(struct statements *statements)
 {

@@ -57,10 +57,7 @@ int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
-	/*
-	 * DO_PUT to DO_TOUCH have the values of the ops TIMERHUB_STORE_PUT to STORE_TOUCH, so
-	 * change_make() can cast.
-	 */
+	/* DO_PUT to DO_TOUCH have the values of `op` in a struct timerhub_store_change. */
 	DO_PUT,
 	DO_CANCEL,
 	DO_MOVE,
@@ -133,11 +130,12 @@ int statement_run(struct statements *statements, enum statement which, const str
 int transaction_begin(struct statements *statements);
 int transaction_end(struct statements *statements, int result);
 
-/*
- * Begin and end a part of a transaction. If `result` is an error, the end undoes the part. If there
- * is no memory for that, it rolls back the whole transaction. Returns 0 or an error.
- */
+/* Begins a part of a transaction. Returns 0 or a negative errno. */
 int savepoint_begin(struct statements *statements);
+/*
+ * Ends a part of a transaction. If `result` is an error, undoes the part. If that fails, rolls back
+ * the whole transaction. Returns 0 or an error.
+ */
 int savepoint_end(struct statements *statements, int result);
 
 void statements_fini(struct statements *statements);

@@ -43,8 +43,8 @@ struct look {
 enum { WORK_WAITS, WORK_LEADS, WORK_DONE };
 
 /*
- * A work item: changes to make, or tasks to take. Only the leader does work items: the one thread
- * at a time that uses the database. An item lies on the stack of the thread that waits for it.
+ * A work item: changes to make, or tasks to take. Threads queue items, and one thread at a time,
+ * the leader, does all that are queued. An item lies on its waiting thread's stack.
  * timerhub_store_submit() does not wait, so its items lie on the heap.
  */
 struct work {
@@ -163,7 +163,7 @@ static inline int64_t store_periods(int64_t due_us, int64_t interval_us, int64_t
 	return interval_us > 0 && now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
 }
 
-/* Rounds the end of a lease up to an even number, see IS_BY_DONE. */
+/* Rounds the end of a lease up to an even number: the lowest bit is a flag (IS_BY_DONE). */
 static inline int64_t lease_even(int64_t end_us)
 {
 	return (end_us + 1) & ~INT64_C(1);
@@ -222,8 +222,8 @@ bool files_are_of(const struct files *files, const char *database);
 bool files_have_queue(const struct files *files);
 
 /*
- * Waits for the turn until `deadline_ns` on CLOCK_MONOTONIC. Returns whether the caller has it.
- * Without it a writer may write too: the turn is for fairness only.
+ * Waits until `deadline_ns` on CLOCK_MONOTONIC for the lock by which writers queue. Returns whether
+ * the caller got it. If not, the caller may write all the same: the lock only makes the order fair.
  */
 bool files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
@@ -235,8 +235,8 @@ bool files_is_writing(const struct files *files);
 int files_reader(const struct files *files);
 
 /*
- * Reserves disk space, so that tasks can be ended on a full disk, and syncs are faster. To do so it
- * appends zeros to the WAL, which SQLite ignores, and enlarges the -shm file. The caller holds the
+ * Reserves disk space, so that tasks can be ended on a full disk, and syncs are faster. It appends
+ * zeros to the WAL, where SQLite ignores them, and enlarges the -shm file. The caller holds the
  * write lock.
  */
 void files_make_room(const struct files *files, uint32_t frame_bytes, uint64_t used_bytes);
@@ -285,12 +285,12 @@ void changes_count(struct timerhub_store_stats *counts, const struct timerhub_st
 int deliver_look(struct timerhub_store *store, struct look *ret);
 
 /*
- * Does the work items that take tasks: ends old leases, hands out due tasks, and corrects stored
- * times if the wall clock was set.
+ * Gives the due tasks to those work items that take tasks. Before that, ends the leases that are
+ * over, and corrects the stored times if somebody has set the wall clock.
  */
 int deliver_serve(struct timerhub_store *store, struct work *works);
 
-/* Ends the leases from before the last boot. They end by CLOCK_BOOTTIME, which has begun anew. */
+/* Ends all leases if the machine was rebooted, because CLOCK_BOOTTIME has restarted at 0. */
 int deliver_open(struct timerhub_store *store);
 
 /* ---- writer.c ---- */

@@ -18,6 +18,10 @@
  * - Else, if the lock was held when the watcher asked, it looks again soon, until it is not.
  * - Else the commit was visible before the look.
  *
+ * take_once() asks first whether the store was stopped, and then looks for tasks. In the other
+ * order, a task could become due after the look, and then the store be stopped. Nobody would be
+ * given that task.
+ *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
@@ -60,10 +64,7 @@
 /* After a sleep of REST_NS there is no pause for so many looks while a commit is being made. */
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
-/*
- * How long timerhub_store_take() with timeout 0 waits for a transaction that is just being made, in
- * ns.
- */
+/* How long timerhub_store_take() with timeout 0 waits for a transaction that is being made. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
 /* ---- the clock ---- */
@@ -107,10 +108,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/*
-	 * A reboot ends all leases. It is noticed by another boot id, or without /proc, by another
-	 * difference between CLOCK_REALTIME and CLOCK_BOOTTIME.
-	 */
+	/* End all leases if the boot id differs, or if there is none and the wall clock was set. */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -122,10 +120,7 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/*
-	 * Relaxed is enough: if another thread stops the store, and this load does not see that
-	 * yet, this call delivers as if it had run just before the stop.
-	 */
+	/* Relaxed is enough, because a stop that this call does not see may as well come later. */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -249,10 +244,7 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/*
-	 * If memory ran out, the caller gets the tasks that were taken before, unless SQLite has
-	 * rolled the transaction back.
-	 */
+	/* If memory ran out after some tasks were taken, return these tasks and no error. */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -273,10 +265,7 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0 && clock_was_set(store))
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
-	/*
-	 * Even if it finds no row, this UPDATE costs a tenth of what it costs to put, take and end
-	 * a task. So run it only if a lease is over.
-	 */
+	/* This UPDATE is slow even if it finds no row, so run it only if a lease is over. */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -332,21 +321,19 @@ struct taker {
 };
 
 /*
- * Takes the tasks that are due now, and returns how many: 0 also if the write lock was not free in
- * time. After a stop, -ESHUTDOWN says that no task is left that was due then.
+ * Takes the tasks that are due. Returns how many, or 0 if none is due or the write lock was not
+ * free in time. After timerhub_store_stop(), returns -ESHUTDOWN once no task is left that was due
+ * at the stop.
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/*
-	 * Check this before looking for tasks. If it were checked afterwards, a task could become
-	 * due and the store be stopped in between, and that task would not be handed out.
-	 */
+	/* Check this first, because a task that is due before the stop must still be handed out. */
 	bool stopped = is_stopped(store);
 	int result;
 
 	taker->work.deadline_ns = u64_max(taker->deadline_ns, clock_monotonic_ns() + LOOK_WAITS_NS);
 	result = writer_do(store, &taker->work);
-	/* a full disk may have room later, so the take goes on waiting */
+	/* The write lock was busy, or the disk is full. A task may be due, so try again later. */
 	taker->is_unsure = result == -EAGAIN || result == -ENOSPC;
 	if (stopped && (result == 0 || result == -ENOSPC))
 		return -ESHUTDOWN;
@@ -369,7 +356,7 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		/* relaxed: is_taken lets one thread at a time act on this flag, as a lock would */
+		/* Relaxed is enough, because only the thread that set is_taken uses the flag. */
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
@@ -386,24 +373,22 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/*
-		 * a long transaction may have ended by this write, so begin again with short sleeps
-		 */
+		/* A long transaction may have ended, so forget when it began. */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
 	bell_clear(store->watch.bell);
 	/*
-	 * After a stop or a failure, epoll_fd must stay readable, but bell_clear() has just taken
-	 * the signal away.
+	 * If the store was stopped or has failed, epoll_fd must be readable for ever. So write to
+	 * the eventfd again, which bell_clear() has just emptied.
 	 */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }
 
 /*
- * If somebody is writing to the database, returns in how many us to look for due tasks again.
- * Otherwise returns INT64_MAX.
+ * Returns the longest sleep before the next look for due tasks, in us. Returns INT64_MAX if nobody
+ * is writing to the database.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -420,8 +405,8 @@ static int64_t watch_held_us(struct timerhub_store *store)
 }
 
 /*
- * Makes epoll_fd unreadable, and takes what is due. If nothing is, sets the timer for the next due
- * time or end of a lease.
+ * Makes epoll_fd unreadable, and takes the tasks that are due. If no task is due, sets the timer
+ * for the next due time or the next end of a lease.
  */
 static int watch_once(struct timerhub_store *store, struct taker *taker)
 {
@@ -439,8 +424,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 		return result;
 	now_us = store_now_us(&store->wall);
 	/*
-	 * The timerfd is set on the wall clock, though leases end by another. If somebody sets the
-	 * wall clock, the timerfd expires, and this is computed anew.
+	 * The timerfd uses the wall clock, but leases end on CLOCK_BOOTTIME, so compute the time
+	 * left. If somebody sets the wall clock, the timerfd expires, and this code runs again.
 	 */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
@@ -448,16 +433,13 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
 	/*
-	 * If a task is due but could not be taken, try again after HELD_MIN_US, because a timer for
-	 * its due time would expire at once, again and again.
+	 * In both cases a task may be due already. Try again soon, but not at once, because this
+	 * thread would then use a whole CPU.
 	 */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
-	/*
-	 * -ECANCELED means that the wall clock was set, perhaps after take_once() had read it. So
-	 * make epoll_fd readable, so that due tasks are looked for once more.
-	 */
+	/* -ECANCELED means that the wall clock was set, so look for due tasks once more. */
 	if (deadline_fd_set(&store->watch.timer, at_ns) == -ECANCELED)
 		bell_ring(store->watch.bell);
 	store->watch.next_due_us =
@@ -468,8 +450,8 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 }
 
 /*
- * Sleeps for a few ms, so that not each commit of another process wakes the caller for a query.
- * Ends early at the next due time, the deadline or a signal on `bell`.
+ * Sleeps up to 5 ms. Without this pause, the caller would query the database at each commit of
+ * other processes. Ends early at the next due time, the deadline, or a write to the eventfd `bell`.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -497,9 +479,8 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * A commit causes an inotify event before its changes can be read, so while
-		 * somebody is writing, look several times. Pause between the looks only if commits
-		 * are frequent, because a pause makes a new task late.
+		 * Do not pause while somebody commits, because the new tasks can be taken in a
+		 * moment.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
@@ -516,15 +497,15 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* a take without time has waited for a writer by now, so watch() does not wait again */
+	/* Wait for a task, unless the try above has failed and the deadline is over. */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
 			/*
-			 * watch() has left epoll_fd unreadable and without a timer, so make it
-			 * readable: whoever polls it looks for tasks then.
+			 * watch() has made epoll_fd unreadable and set no timer. Make it readable
+			 * again, because otherwise a program that polls it could miss tasks.
 			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);
@@ -553,7 +534,10 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* relaxed: no thread may call timerhub_store_close() while this call begins */
+	/*
+	 * Relaxed is enough. Only timerhub_store_close() reads the number, and a program may not
+	 * call that function while this call is just beginning.
+	 */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */
@@ -573,10 +557,7 @@ void timerhub_store_stop(struct timerhub_store *store)
 
 	if (store_check(store) < 0)
 		return;
-	/*
-	 * Only the first stop stores its time. Relaxed, because bell_ring() below is a system call,
-	 * and whoever it wakes reads the time afterwards.
-	 */
+	/* If there was an earlier stop, keep its time. Relaxed is enough: see is_stopped(). */
 	(void)u64_cas_relaxed(&store->watch.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
 	/*

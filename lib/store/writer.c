@@ -12,6 +12,8 @@
  * otherwise.
  *
  * The store's own thread, the keeper, leads for submits, for which nobody waits, and checkpoints.
+ * If a checkpoint cannot run, because another process checkpoints or the disk is full, the keeper
+ * waits for more commits.
  *
  * Labels:
  * [work] batch_answer, lead_hand_on → work_await: carries what the leader has written to a work
@@ -87,8 +89,8 @@ static struct work *work_take_all(struct timerhub_store *store)
 }
 
 /*
- * Takes a work item whose deadline is over out of the queue. Returns false if it is too late: the
- * leader has it, or its thread is to be the next leader.
+ * Removes a work item from the queue after its deadline. Returns false if it is too late for that:
+ * the leader has taken the item, or the calling thread was made the next leader.
  */
 static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 {
@@ -98,7 +100,10 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	lock_take(&store->shared.lock);
 	while (*place && *place != work)
 		place = &(*place)->next;
-	/* relaxed: the state becomes WORK_LEADS only under shared.lock, which this thread holds */
+	/*
+	 * Relaxed is enough, because this thread holds shared.lock. Only a thread that holds this
+	 * lock changes the state of a queued item.
+	 */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
 		*place = work->next;
@@ -193,7 +198,10 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			queues = store->has_turn = files_take_turn(
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
-		/* after a short wait it would prove nothing that the turn was not free */
+		/*
+		 * Nobody writes, but the lock by which writers queue was not free for a long time,
+		 * so its holder seems to hang. Do not ask for this lock for a minute.
+		 */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
@@ -201,8 +209,8 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		if (!waits)
 			continue;
 		/*
-		 * Programs without this library do not queue for the turn, so while they write, try
-		 * again after a while.
+		 * A program without this library may be writing. Such a program does not queue, so
+		 * sleep a little, and try again.
 		 */
 		files_nap(nap_ns);
 		nap_ns = u64_min(nap_ns * 2, NAP_MAX_NS);
@@ -262,9 +270,9 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does the work items of a batch in a transaction, and commits it. Items that take tasks come last,
- * so that they find the new tasks. If `serves` is false they get -ENOSPC, because a take stores
- * leases.
+ * Does the work items of a batch in one transaction, and commits it. Makes the changes first, so
+ * that the takes find the new tasks. If `serves` is false, the takes get -ENOSPC and no tasks,
+ * because a take writes to the disk.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -335,9 +343,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Gives the result of a transaction to the threads that wait for it: if `changes`, to those with
- * changes (the caller holds synced.lock), else to those that take tasks. Returns the items that
- * remain.
+ * Finishes the items that change tasks, or if `changes` is false, those that take tasks. Wakes the
+ * threads that wait for them. Returns the other items.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -361,7 +368,10 @@ static struct work *batch_answer(struct timerhub_store *store, const struct batc
 		} else {
 			bool sleeps = works != batch->own;
 
-			/* The waiting thread may return at once, and the item lies on its stack. */
+			/*
+			 * Do not read *works after this store. The thread that waits for the item
+			 * may return at once, and the item lies on that thread's stack.
+			 */
 			u32_store_release(&works->state, WORK_DONE); /* [work] */
 			if (sleeps)
 				futex_wake(&works->state, 1);
@@ -468,9 +478,8 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 }
 
 /*
- * If no reader needs the WAL any more, makes the next writer overwrite it from its beginning. Also
- * makes room at its end, for which it waits at most waits_ns for another writer. Only the leader
- * may call this.
+ * Makes the next writer overwrite the WAL from its beginning, unless a reader needs the WAL. Waits
+ * up to `waits_ns` for the write lock if disk space must be reserved.
  */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
@@ -484,8 +493,8 @@ static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 		used = store->keeper.wal_bytes;
 	lock_give(&store->shared.lock);
 	/*
-	 * The WAL should have zeros at its end, which reserve disk space. Append them if another
-	 * program has truncated the WAL, or if a reader makes it grow.
+	 * Zeros at the end of the WAL reserve disk space. Append more if another program has
+	 * truncated the WAL, or if it has grown because a reader keeps it from being overwritten.
 	 */
 	if (!files_have_room(&store->files, used) &&
 	    writer_begin(store, clock_monotonic_ns() + waits_ns) == 0) {
@@ -511,8 +520,8 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
 		/*
-		 * The disk is full. The readers that kept the WAL long may be gone, so try to begin
-		 * it anew. Then make the changes again, without puts and takes, which need room.
+		 * The disk is full. Overwrite the WAL from its beginning, if no reader needs it any
+		 * more. Then make the changes again, without puts and takes, which need room.
 		 */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);
@@ -567,8 +576,8 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 /*
  * Copies the WAL, of which `seen` bytes are in use, into the database, while others go on writing.
- * If the WAL should begin anew or needs more room at its end, leaves that to the next leader (see
- * struct work).
+ * If the WAL has grown long or needs more zeros at its end, sets wants_restart, so that the next
+ * leader calls wal_restart().
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -580,20 +589,14 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	result = wal_checkpoint(store, store->keeper.statements.db, SQLITE_CHECKPOINT_PASSIVE, &log,
 	                        &copied);
 	lock_give(&store->keeper.lock);
-	/*
-	 * `log` is the number of frames (pages) in the WAL, or -1 if another process is
-	 * checkpointing or the disk is full. Then wait until more is written.
-	 */
+	/* `log` is the number of frames in the WAL, or -1 if the checkpoint could not run */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->frame_bytes;
 	restarts = !files_have_room(&store->files, bytes) ||
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/*
-	 * Other processes write too, so the checkpoint knows better than this store how long the
-	 * WAL is, unless this store has committed meanwhile.
-	 */
+	/* Store the length that the checkpoint found, unless a commit has stored a newer one. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;

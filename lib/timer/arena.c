@@ -11,21 +11,37 @@
  * timer, up to 32 if it was taking events or cancelling many timers, and more only in
  * arena_take_list().
  *
+ * If another thread takes the top slot and arms a timer in it, the timer's data overwrites the
+ * link, and a thread that still reads the link gets any number. Its compare-and-swap of the top
+ * then fails, so no slot is taken because of such a number. slot_is_none() aborts on it, so it is
+ * called only after the swap. In shard_read_top() the swap changes nothing, and has release order
+ * to keep the load of the link before it.
+ *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
  * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
- * timers, and the four pairs of a cache line mostly stay with one CPU.
+ * timers, and the four pairs of a cache line mostly stay with one CPU. arena_put_many() lets the
+ * CPU keep more, because a thread that takes many events may also arm many timers: as many slots as
+ * the shard has used, and ARENA_KEEP more.
  *
  * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
  * the stacks of others. But at each ARENA_LOOK-th fresh slot it searches all stacks, and takes a
- * slot from one with more than ARENA_LEAVE slots instead. So memory grows only with the number of
- * live timers, however the bursts of CPUs alternate: if such a search finds nothing, each stack has
- * at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are taken from each end of a
- * shard before the next search.
+ * slot from one with more than ARENA_LEAVE slots instead. It begins with the stack on which it last
+ * found one, because a thread that arms many timers empties one stack after the other. So memory
+ * grows only with the number of live timers, however the bursts of CPUs alternate: if such a search
+ * finds nothing, each stack has at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots
+ * are taken from each end of a shard before the next search. For that, shard_has_surplus() must not
+ * be false by mistake.
  *
  * Different CPUs take fresh slots from different shards, because a CPU also prefetches the lines
  * next to those that it uses: if two threads re-armed timers in alternate cache lines, each re-arm
  * would take 1.1 times as long. A fresh slot is written before it is read, because a read would map
  * the kernel's page of zeros, which all CPUs would have to drop from their TLBs at the first write.
+ *
+ * arena_next_shard() prefers the shard right after the last one, if it is wholly unused. Otherwise
+ * it finds the longest sequence of wholly unused shards, and chooses the one in the middle: if
+ * another CPU begins with the first of them, each of the two CPUs can use half of the sequence. If
+ * no shard is wholly unused, it chooses one that has unused slots left. shard_other() gives each
+ * CPU another order of the shards, so CPUs rarely choose the same one.
  *
  * If arena_has() finds too few free slots, there was a moment at which that was true. It adds up
  * the fresh slots and the stacks, and then finds each top as it was. So no stack has changed in
@@ -33,6 +49,13 @@
  * slots only falls. Each top is read again by a CAS that changes nothing, because a load might
  * return an older value: if one thread puts slot A back, and another then takes the last fresh slot
  * B by a relaxed CAS, a third thread that sees that B is taken could still load a top without A.
+ *
+ * A thread changes shard->fresh when it takes a fresh slot, and gives the handle of the timer away
+ * later. So whoever has the handle sees the change, even by a relaxed load.
+ *
+ * shard_note() takes the larger of two words for the newer: the high bits count takes, and between
+ * two takes the depth in the low bits only grows. It looks at the sign of the difference, because
+ * the count wraps.
  *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
@@ -198,8 +221,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Threads come here in any order. The newer word is the larger one, because a take raises
-	 * `takes`, and a put raises `depth`. Signed, because `takes` can wrap.
+	 * Another thread may have stored newer numbers already. Replace the old word only if the
+	 * new one is larger (head of this file).
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -226,8 +249,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Tells whether `slot` is SLOT_NONE, the end of a stack. Call it for a slot that a CAS has
- * confirmed, so that any other number out of range is a bug.
+ * Returns true if `slot` is SLOT_NONE, the end of a stack. Returns false if it is a slot of the
+ * arena. Aborts if it is neither. Call this only after the CAS (head of this file).
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -264,13 +287,13 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 		invariant(slot < arena->capacity);
 		/*
-		 * Relaxed is enough for the link to the slot below: the acquire load of shard->top
-		 * came first, and the CAS fails if another thread has overwritten the link.
+		 * Relaxed is enough to load the link to the slot below, because the acquire load of
+		 * shard->top came first.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		/*
-		 * The CAS need not release: a thread that loads the new top still sees what
-		 * shard_push() has released, because a CAS continues the release sequence.
+		 * Acquire is enough: whoever loads the new top still sees what earlier shard_push()
+		 * calls have stored. C11 calls this a release sequence.
 		 */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -301,9 +324,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		unsigned taken = 0;
 
 		/*
-		 * Relaxed is enough for the links to the slots below: the acquire load of
-		 * shard->top came first, and the CAS fails if another thread has overwritten one of
-		 * the links.
+		 * Relaxed is enough to load the links, because the acquire load of shard->top came
+		 * first.
 		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
@@ -323,8 +345,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Counts the slots on a stack whose top word is `top`. If another thread has taken the top slot,
- * the result is wrong, and a CAS of the top fails.
+ * Returns how many slots are on the stack whose top word is `top`. The number is right only if a
+ * CAS of the top succeeds afterwards.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -336,8 +358,8 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Tells whether a stack has so many free slots that another CPU may take some. A wrong true does no
- * harm, but a wrong false could let memory grow.
+ * Tells whether a stack has so many free slots that another CPU may take some. True is only a
+ * guess, but false is certain.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -348,11 +370,14 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	if (top_slot(top) == SLOT_NONE)
 		return false;
 	test_point(TEST_POINT_TAKE_READ_TOP);
-	/* The acquire keeps the second load of the top behind this load. */
+	/*
+	 * Another thread may overwrite this link at any time. Acquire keeps the second load of
+	 * shard->top, which checks whether the link was valid, after this load.
+	 */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
 	/*
-	 * If the top has changed, the link may have been overwritten. Then return true, as if the
-	 * stack were long.
+	 * If another thread has changed the top, the depth that was just read may be garbage.
+	 * Return true then, because only false must be certain.
 	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
@@ -381,8 +406,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * This CAS pairs with the acquire loads marked [free]: a thread that takes one of
-		 * these slots sees its link, and everything that its last user did.
+		 * Pairs with the loads of shard->top marked [free]: whoever takes one of these
+		 * slots also sees what was stored in it before.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -402,8 +427,8 @@ static uint64_t fresh_end(uint64_t fresh)
 static uint64_t shard_left(const struct arena_shard *shard)
 {
 	/*
-	 * Relaxed is enough: a thread that arms a timer in a new slot changes this word before it
-	 * gives the handle away, so whoever has the handle sees it.
+	 * Relaxed is enough: a thread that knows a timer also sees that its slot is no longer
+	 * unused (head of this file).
 	 */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -429,16 +454,17 @@ static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *sh
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS changes nothing. It succeeds only if the top, and therefore the depth,
-		 * is still right. Its release order keeps the read of the link before it.
+		 * The CAS stores the same top again. If another thread has changed the top, the CAS
+		 * fails, and the depth is computed anew.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
 /*
- * Returns the shard that a CPU of shard `home` searches at step `i`; step 0 is `home`. The orders
- * differ, so that CPUs do not all try one shard.
+ * Returns which shard a CPU searches next when it has searched `i` shards already. Each CPU begins
+ * with its own shard, `home`. CPUs with different homes search in different orders, so that they do
+ * not all try the same shard.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -452,8 +478,8 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
 	/*
-	 * Begin where the last search succeeded, because a thread that arms many timers empties one
-	 * stack after the other. Relaxed is enough: a wrong value costs only a longer search.
+	 * Begin where the last search succeeded. Relaxed is enough: a wrong value costs only a
+	 * longer search.
 	 */
 	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
@@ -485,8 +511,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 
 	while (fresh_next(fresh) < fresh_end(fresh)) {
 		/*
-		 * The shard's CPUs take slots from the lower end and all others from the upper end,
-		 * so that they meet in one cache line at most.
+		 * The shard's own CPUs take the lowest unused slot, and all other CPUs the highest,
+		 * so that they rarely share a cache line.
 		 */
 		bool own = index == home;
 		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
@@ -494,8 +520,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * Now and then take a slot that was used before, from a long stack of another CPU,
-		 * so that memory grows only with the number of live timers.
+		 * At every ARENA_LOOK-th unused slot, first try to take a free slot from a long
+		 * stack (head of this file).
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -504,14 +530,14 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 				return used;
 			looked = true;
 		}
-		/* Relaxed is enough, because nobody has ever written to the slot: it is zero. */
+		/* Relaxed is enough: nobody has written to the slot, so nothing can be missed. */
 		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
 			continue;
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 		/*
-		 * "Never" says that the schedule has no entry for the slot. Relaxed is enough,
-		 * because no other thread has the slot.
+		 * In a free slot, the deadline "never" means that it has no schedule entry. Relaxed
+		 * is enough, because only this thread uses the slot.
 		 */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
@@ -520,8 +546,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Chooses the shard from which a CPU takes new slots when its shard `last` has none left. `home` is
- * the CPU's own shard. Returns ARENA_SHARDS_MAX if there is none.
+ * Chooses the shard from which a CPU takes unused slots next. `home` is the CPU's own shard, and
+ * `last` is the one that it has used up. Returns ARENA_SHARDS_MAX if no slot is unused.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -533,13 +559,16 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		uint64_t left = shard_left(shard);
 
 		/*
-		 * If there is no shard of which no slot was ever used, take one that has any such
-		 * slot. CPUs try the shards in different orders.
+		 * Of the shards that have unused slots, remember the one that comes last in this
+		 * CPU's order of search. It is chosen only if every shard has been used.
 		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/* The best shard is the one right after `last`, if all its slots are new. */
+		/*
+		 * Choose the shard that follows `last` (i is 1) if none of its slots was ever used
+		 * (row is 1).
+		 */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -547,10 +576,7 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 			middle = (index - row / 2) & arena->shard_mask;
 		}
 	}
-	/*
-	 * Second choice: the middle of the longest row of shards that nobody has used, because the
-	 * CPUs whose shards lie beside the row reach its middle last.
-	 */
+	/* Otherwise choose the middle of the longest sequence of wholly unused shards. */
 	if (longest > 0)
 		return middle;
 	return any != home ? any : ARENA_SHARDS_MAX;
@@ -564,8 +590,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
 	/*
-	 * Relaxed is enough: a shard that has no unused slots never gets new ones, so an old value
-	 * costs only a vain try.
+	 * Relaxed is enough: an old value names a shard without unused slots, and only one try is
+	 * wasted.
 	 */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
@@ -581,9 +607,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no other shard has unused slots, arena_next_shard() returns ARENA_SHARDS_MAX.
-		 * Then `next` is greater than arena->shard_mask, so the `for` loop ends, and later
-		 * calls skip it.
+		 * If no slot is unused any more, `next` is larger than any index, and the loop
+		 * ends.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -593,8 +618,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * Tells whether at least `count` slots are free. If it returns false, there was a moment at which
- * fewer were free, between the last two loops over the stacks.
+ * Tells whether at least `count` slots are free. True is only a guess, because other threads take
+ * slots meanwhile. False is certain: fewer were free at one moment of the call.
  */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
@@ -615,8 +640,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Each top of a stack must still be what the loop above has read. The file's head
-		 * says why this proves that no slot is free, and why a load does not.
+		 * Read every top again. If none has changed, all depths were right at the same
+		 * moment.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
@@ -687,8 +712,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * Find out beforehand whether enough slots are free. To take unused slots and to put them
-	 * back again would cost memory, because their pages stay in use.
+	 * First find out whether enough slots are free: once an unused slot was taken, its memory
+	 * stays in use.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
@@ -762,8 +787,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
 	/*
-	 * Keep the slots on this CPU's stack, where a thread that takes events and then arms timers
-	 * finds them. A shard with more used slots may have a longer stack.
+	 * Push the slots onto the stack of this CPU's shard, unless the stack is too long. The more
+	 * slots of the shard were ever used, the longer its stack may be.
 	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
@@ -778,8 +803,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		/*
-		 * Relaxed is enough: a thread that arms a timer in a new slot changes this word
-		 * before it gives the handle away, so whoever knows the timer sees the change.
+		 * Relaxed is enough: if this thread knows a timer, it also sees that its slot is no
+		 * longer unused (head of this file).
 		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -805,8 +830,8 @@ struct arena_counts arena_count(const struct arena *arena)
 		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
-		 * `laps` counts how often the takes in shard->top have wrapped. Relaxed is enough,
-		 * because the sum may be inexact while other threads take slots.
+		 * shard->top counts takes in TAKES_BITS bits only, and `laps` says how often they
+		 * have overflowed. Relaxed is enough, because the total is only shown.
 		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;

@@ -21,9 +21,9 @@
  */
 struct arena_shard {
 	/*
-	 * The top of the stack of free slots. Whoever takes a slot sees what its last user did.
-	 * - low 26 bits: top slot + 1, or 0
-	 * - above: count of takes
+	 * The stack of free slots. Whoever takes a slot also sees what its last user has stored.
+	 * - low 26 bits: the top slot + 1, or 0 if the stack is empty
+	 * - above: how many slots were taken so far; wraps
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;    /* the slots that were never used: their end << 32 | the next one */
@@ -47,20 +47,20 @@ struct arena {
 
 /*
  * Opens an arena with `capacity` slots, from 1 to TIMER_SLOTS_MAX. `notes` has BOARD_SHARDS_MAX
- * elements, which show timerhub-top the free slots, or is NULL. Returns 0 or -ENOMEM.
+ * elements, in which the arena counts its slots for timerhub-top, or is NULL. Returns 0 or -ENOMEM.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
 /*
- * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if
- * there was a moment during the call at which no slot was free.
+ * Takes a free slot, if possible from the shard that this CPU prefers. Returns SLOT_NONE only if,
+ * at one moment of the call, no slot was free.
  */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Takes `count` slots, linked into a list for arena_next(), and returns the first. If fewer are
- * free, returns SLOT_NONE, and in *ret_taken how many it took and put back.
+ * Takes `count` slots, links them into a list for arena_next(), and returns the first. If fewer are
+ * free, puts them back and returns SLOT_NONE. *ret_taken says how many it took.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
@@ -71,8 +71,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /*
- * Puts back a slot that nobody uses any more. It goes to this CPU's shard, or to its own shard if
- * this CPU's has many free slots.
+ * Puts back a slot that nobody uses any more. The slot goes to the shard that this CPU prefers. If
+ * that shard has many free slots, the slot goes to the shard to which it belongs.
  */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 

@@ -22,6 +22,10 @@
  * who arms or re-arms the timer pushes the slot too, because the thread that set it may have been
  * stopped before its push.
  *
+ * When a timer ends, its entry can stay in the schedule. While "claimed" is clear, the deadline of
+ * the free slot tells of it: if the deadline is a time, there is an entry for that time or earlier,
+ * which the slot's next timer can use. If it is "never", there is none to rely on.
+ *
  * Within a slack there is only one time with the most trailing zero bits, because between two
  * numbers with equally many lies one with more. If two timers have the same slack, the one with the
  * later deadline never expires first.
@@ -60,17 +64,16 @@ _Static_assert(TIMER_SLOTS_MAX == SCHEDULE_SLOTS_MAX, "each timer can be schedul
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 _Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags end there");
 
-/* The phases of a timer's life. lib/README.md shows in a drawing which one can follow which. */
+/* The phases of a timer's life. lib/README.md has a state diagram. */
 enum timer_phase {
 	/*
-	 * No timer uses the slot. The entry that its last timer has left in the schedule, at
-	 * `deadline_ns` or earlier, is used again for the next timer. There may be none if
-	 * STATE_CLAIMED is set or the deadline is "never".
+	 * No timer uses the slot. The schedule may still have an entry of the last timer: see the
+	 * head of this file.
 	 */
 	TIMER_FREE = 0,
 	/*
-	 * The timer waits for its deadline, and the owner thread has scheduled it early enough.
-	 * While STATE_CLAIMED is set, the owner has yet to read a new deadline.
+	 * The timer waits for its deadline. The owner thread has scheduled it early enough, unless
+	 * STATE_CLAIMED is set: then the owner has yet to read the deadline.
 	 */
 	TIMER_ARMED = 1,
 	/*
@@ -183,8 +186,8 @@ static inline bool state_is_of(uint64_t state, uint64_t handle)
 }
 
 /*
- * Tells by a single comparison whether the handle names the timer with this state, the timer is
- * armed, and it has none of the given flags.
+ * Returns true if the handle names the timer with this state, the timer is armed, and none of
+ * `flags` is set.
  */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
@@ -200,8 +203,8 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 }
 
 /*
- * Counts how many periods of a timer are due at `now_ns`. The first is due at `deadline_ns`, so the
- * count is at least 1. None is due later than a deadline can be.
+ * Counts the periods of a timer that are due by `now_ns`. The first is due at `deadline_ns`, so the
+ * count is at least 1. Periods after TIMER_DEADLINE_MAX_NS do not count.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -241,8 +244,8 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns when a timer should expire: at the time within its slack that has the most trailing zero
- * bits. So timers with overlapping slack often share a wake-up.
+ * Returns the time at which a timer should expire, at most `slack_ns` after its deadline. It is the
+ * time with the most trailing zero bits, so timers often share a wake-up.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -254,10 +257,12 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Keep the bits of `last` down to the highest that differs from deadline - 1, so that the
-	 * result stays greater: 10110 and 10011 (deadline - 1) give 10100.
+	 * Clear the low bits of `last`, as many as possible without making it smaller than
+	 * `deadline_ns`. In binary: if the deadline is 10001 and `last` is 10110, the result is
+	 * 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
+	/* The highest bit of `differ` must stay, or the result would be before the deadline. */
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }
 

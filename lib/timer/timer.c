@@ -9,6 +9,15 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
+ * timer_cancel() compares and changes only the state of an armed timer. So timer_move() may make
+ * the deadline later at the same time. That is harmless, because the schedule entry of a free slot
+ * may be earlier than the slot's deadline.
+ *
+ * timer_true_ns() does not find out whether the slack that it reads belongs to the deadline. If
+ * another thread arms a new timer in the slot meanwhile, the old deadline gets the new slack. The
+ * result is still early enough for the new timer, unless that has an earlier deadline than the old
+ * one. Then the thread pushes the slot into the inbox, as for every earlier deadline.
+ *
  * Every change has acquire and release order, although some would need less.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
@@ -36,8 +45,8 @@ static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 }
 
 /*
- * Sets STATE_CLAIMED: the owner thread may have scheduled this timer too late. A thread that stores
- * the flag must then push the timer's slot into the owner's inbox.
+ * Returns `pair` with the flag STATE_CLAIMED, which says that the owner thread must read this timer
+ * again. Whoever stores the flag must then push the timer's slot into the owner's inbox.
  */
 static struct pair pair_claimed(struct pair pair)
 {
@@ -63,8 +72,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the last
- * timer of the slot has left no schedule entry, or one that is too late for the new timer.
+ * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the owner
+ * must be told (pair_covers() is false).
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -86,8 +95,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	struct pair free, armed;
 
 	/*
-	 * Relaxed is enough, because arena_take() lets this thread see what the slot's last user
-	 * did. If the owner changes the slot meanwhile, the CAS below fails.
+	 * Relaxed is enough: arena_take() lets this thread see what the slot's last user has
+	 * stored.
 	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
@@ -101,10 +110,6 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/*
-	 * The probe costs nothing: the handle was computed a few lines above, so it is still in a
-	 * register, except when ret_handle is NULL.
-	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
 	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
@@ -147,16 +152,17 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a cancelled timer leaves in its slot. An armed timer's entry
- * stays in the schedule, so that a cancel need not tell the owner.
+ * Returns the deadline and state that a slot gets when its timer is cancelled. If the timer was
+ * armed, the slot stays scheduled, and the deadline says for which time. Otherwise the deadline
+ * becomes "never".
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
 	/*
-	 * The owner looks at the slot at this time at the latest. So the caller must tell the owner
-	 * of a new timer only if it is due earlier.
+	 * The slot stays scheduled for this time or earlier. If the slot's next timer is due later
+	 * than that, the owner need not be told about it.
 	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
@@ -181,24 +187,23 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/*
- * For an armed timer without slack, a CAS of the state alone is enough, and cheaper. The slot keeps
- * the deadline, at which the owner looks at it and removes its entry, even if timer_move() has just
- * changed it.
- */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
 	/*
-	 * Relaxed is enough: the CAS below fails if the state is out of date, and acquires if it is
-	 * not.
+	 * Relaxed is enough: if this state is out of date, the CAS below fails, and if the CAS
+	 * succeeds, it acquires.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
 	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
+	/*
+	 * Change only the state, because a CAS of 8 bytes is cheaper than one of 16 (head of this
+	 * file).
+	 */
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
 		return timer_cancel_any(timers, handle, queue);
 	probe1(cancel, handle);
@@ -250,30 +255,30 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Make the CAS even if it changes nothing. A thread that changes the timer after this CAS
-	 * knows by it that the slot has left the inbox, and pushes the slot again (spill_map.c).
+	 * Make the CAS even if it changes nothing. A thread that changes the timer afterwards then
+	 * sees that it must push the slot into the inbox again (spill_map.c).
 	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
 	/*
-	 * If STATE_CLAIMED was not set, the slot is already scheduled early enough for its
-	 * deadline. If the timer has expired or is idle, it needs no new entry.
+	 * If STATE_CLAIMED was clear, the slot is scheduled early enough for the timer's deadline.
+	 * If the timer has expired or is idle, no deadline is left to schedule.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Sets the deadline of a free slot to "never", because the owner removes the slot's schedule entry.
- * Returns false if another thread has changed the timer since `pair` was loaded.
+ * Notes in a free slot that the schedule has no entry for it: the deadline becomes "never". Returns
+ * false if another thread has changed the slot since `pair` was loaded.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	/*
-	 * The owner sets the deadline of a claimed slot later, when it takes the slot from its
-	 * inbox.
+	 * In two cases, nothing is stored here. If STATE_CLAIMED is set, timer_look() will store
+	 * "never" later. And the deadline may be "never" already.
 	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
@@ -313,9 +318,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is over too, the timer becomes OVERDUE, and the owner
-			 * does not schedule it. The consumer of its event arms it again, and tells
-			 * the owner.
+			 * If the next period is due too, the timer becomes OVERDUE, and is not
+			 * scheduled again.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -341,8 +345,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * If the slot has a new timer meanwhile, its slack is added to the old deadline.
-		 * That is early enough, because whoever arms an earlier timer tells the owner.
+		 * Another thread may be arming a new timer in this slot. Then the slack that is
+		 * read here is that of the new timer, which is harmless (head of this file).
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -376,8 +380,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The state was loaded before the deadline. If the timer was re-armed in between, the
-	 * deadline is the new one and lies in the future. Then load both again.
+	 * If the deadline is in the future, another thread has re-armed the timer since the state
+	 * was loaded.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -9,8 +9,13 @@
  * What a timer was armed with, its record (struct timer_cold), is written before the pair is
  * published, and read between the load of the pair and the compare-and-swap that expects what was
  * loaded. As in a seqlock, the accesses are relaxed: if the swap succeeds, what was read belonged
- * to this timer. Two readers do without such a proof. One is timer_true_ns(), which says why. The
- * other is hub_submit(): it may read the slack of the slot's next timer if this one has ended.
+ * to this timer. Two readers do without such a proof. One is timer_true_ns(), and the head of
+ * timer.c says why. The other is hub_submit(): it may read the slack of the slot's next timer if
+ * this one has ended.
+ *
+ * timer_snapshot() returns a deadline and a state of the same timer. If the owner calls it, the two
+ * were even there at the same moment. Only the owner expires timers and clears STATE_CLAIMED, so no
+ * other thread can change the state and then restore it.
  *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
  */
@@ -34,8 +39,8 @@ struct timer {
 _Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
 /*
- * What a timer was armed with. Only arming and delivery need it, so it is not beside the deadline
- * and state. The file's head says why relaxed accesses are enough.
+ * What a timer was armed with. It has an array of its own, apart from deadline and state, because
+ * mainly arming and delivery need it. The head of this file says why relaxed accesses are enough.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the timer's data; in a free slot the link of the free stack */
@@ -61,24 +66,25 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* Tells a thread that has changed a timer what it still has to do. */
+/* What a thread that has changed a timer still has to do. */
 enum timer_left {
 	TIMER_NOTHING,
 	/*
-	 * Push the timer's slot into the inbox of the owner, the thread that expires timers. If the
-	 * timer is due before the owner reads its inbox anyway, wake the owner.
+	 * The caller must push the timer's slot into the inbox of the owner, the thread that
+	 * expires timers. If the owner would read the inbox only after the timer's deadline, the
+	 * caller must also wake the owner.
 	 */
 	TIMER_PUSH,
 	/*
-	 * Push the slot as for TIMER_PUSH, but only if it is not in the inbox: the thread that set
-	 * STATE_CLAIMED may have been stopped before its push.
+	 * The caller must do the same as for TIMER_PUSH, except that another thread may have pushed
+	 * the slot already. If the slot is in the inbox, the caller does not push it again.
 	 */
 	TIMER_PUSH_AGAIN,
 };
 
 /*
- * The result of a function that changes a timer, and what its caller must do next. Both fit into
- * one register. The timer's new deadline and state are in *ret_pair or view->after.
+ * What a function that changes a timer returns: its result, and what the caller must do next. Both
+ * fit into one register. The timer's new deadline and state are returned through a pointer.
  */
 struct timer_outcome {
 	int result;
@@ -127,16 +133,15 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * The acquire makes the next load return the state that timer_change() has stored
-		 * together with this deadline, or a newer state.
+		 * Pairs with timer_change(): whoever loads this deadline also sees the state that
+		 * was stored with it, or a newer one.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		/*
-		 * For the owner, this state and this deadline were in the slot at one moment. The
-		 * state cannot have changed back, because only the owner expires timers and clears
-		 * STATE_CLAIMED.
+		 * Load the state once more. If another thread has changed it, the deadline may be
+		 * that of another timer, so load both again.
 		 */
-		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
+		state = u64_load_acquire(&timer->state); /* [armed] */
 	} while (state != pair.state);
 	return pair;
 }
@@ -195,8 +200,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                struct pair *ret_pair);
 
 /*
- * Gives a timer a new deadline, whether it is armed, has expired or is idle. The result is 0, 1 if
- * it was idle, or -ENOENT if it ended.
+ * Gives a timer a new deadline, whether it is armed, has expired or is idle. In the outcome,
+ * `result` is 1 if the timer was idle, -ENOENT if it has ended, and otherwise 0.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
@@ -219,15 +224,15 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
 	/*
-	 * Relaxed is enough for both loads: the CAS below fails if they are out of date, and
-	 * acquires if they are not.
+	 * Relaxed is enough, because the CAS below acquires, and fails if one of these values is
+	 * out of date.
 	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/*
-	 * The CAS is made even if the deadline stays the same, because its release lets whoever
-	 * takes the event see what the caller stored before.
+	 * pair_cas_acq_rel() is called even if the deadline stays the same, because it also
+	 * publishes what this thread has stored before.
 	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
@@ -269,9 +274,9 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads what the timer in `slot` was armed with, or returns false if view->pair says that the slot
- * is free. What was read may be torn, unless a timer_change() that expects view->pair then
- * succeeds.
+ * Reads the interval, the data, the callback and the queue of the timer in `slot`. Returns false if
+ * view->pair says that the slot is free. Another thread may change the timer meanwhile, so use what
+ * was read only if a timer_change() from view->pair succeeds afterwards.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -328,15 +333,16 @@ enum timer_expired {
 };
 
 /*
- * Expires the timer in a slot that the owner has just removed from its schedule, if the timer is
- * due at `by_ns`. By `now_ns`, decides whether the next period of a periodic timer is over too.
+ * Handles a slot that the owner has just removed from its schedule. If the timer is due by `by_ns`,
+ * the time that the owner has reached in its schedule, the timer becomes TIMER_PENDING. If its next
+ * period is due by `now_ns`, the time on the clock, it becomes TIMER_OVERDUE.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /*
- * Returns when a periodic timer that has just expired is to expire next: at its first deadline
- * after `now_ns`, or later by at most its slack.
+ * Returns when a periodic timer that has just expired should expire next. That is its first
+ * deadline after `now_ns`, or a time within its slack after that.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -346,15 +352,15 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns when the owner must look again at a slot that it has scheduled for `filed_ns`, or
- * UINT64_MAX for never. That is not before `filed_ns`, because threads tell the owner of earlier
- * deadlines.
+ * A slot is scheduled for `filed_ns`. Returns the time for which it should be scheduled instead. If
+ * the slot is free, that is UINT64_MAX. If the timer was postponed, that is a later time. Otherwise
+ * the result is `filed_ns`.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Tells the owner whether a handle in the outbox still names an expired timer whose event nobody
- * has taken. An outdated true only keeps the handle longer.
+ * Tells the owner whether the handle's event still waits to be taken. True may be out of date, and
+ * then the owner keeps a useless handle a little longer.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
@@ -368,8 +374,8 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 }
 
 /*
- * Ends an expired timer because its queue is closed. Returns false if it has ended or was re-armed.
- * Only for the owner, because only it makes timers expire.
+ * Ends an expired timer whose queue is closed. Returns false if the timer has ended already or was
+ * re-armed. Only the owner may call it.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -390,8 +396,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
                                             uint64_t now_ns, uint64_t *ret_count);
 
 /*
- * Arms an expired timer again, because the wall clock was set back and the timer's deadline is in
- * the future once more.
+ * Takes back an expiry because the wall clock was set back: arms the timer again for its deadline,
+ * which is in the future once more.
  */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
@@ -425,8 +431,9 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Delivers the event of the timer in `view`; `result` is an enum timer_delivery. `now_ns` is used
- * only if the timer is periodic or the clock can go back.
+ * Delivers the event of the timer that `view` describes. The member `result` of what is returned is
+ * TIMER_DELIVERED, TIMER_CHANGED or TIMER_GIVEN_BACK. For a one-shot timer, `now_ns` is used only
+ * if `clock_goes_back` is true.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,

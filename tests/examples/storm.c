@@ -40,7 +40,7 @@ static struct timerhub_timeout due;
 static int to_come; /* callbacks of `due` */
 static int served_at_timer;
 
-/* of a library that has it */
+/* NULL if the recipe's library cannot do this */
 static void (*run_nested)(void);
 static void (*break_loop)(void);
 
@@ -133,8 +133,8 @@ int reminders_close(void)
 }
 
 /*
- * A wait of the recipe begins. At the first, the timeouts fall due and then the data comes, as in a
- * process that was stopped. True: return -1 and this errno.
+ * Each wait of the recipe begins with this. At the first, all timeouts fall due and then data
+ * comes, as in a process that was stopped. Returns true if the wait must fail with EINTR.
  */
 static inline __attribute__((unused)) bool is_interrupted(void)
 {
@@ -190,7 +190,7 @@ static int storm_epoll_wait(int epoll_fd, struct epoll_event *events, int max, i
 
 #include <poll.h>
 
-/* The recipe polls one descriptor, and a server has its sockets in the same array. */
+/* Replaces the recipe's poll(). Adds the sockets, which a server would have in the same array. */
 static int storm_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	static struct pollfd all[CONNECTIONS_MAX + 1];
@@ -224,9 +224,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 }
 
 /*
- * libuv's wait. libuv waits again, up to 48 times, while its array of 1,024 is full. This wait
- * fills the array with 8 events and others that libuv skips, so that libuv serves 384 sockets in
- * place of 49,152.
+ * Replaces libuv's wait. While its array of 1,024 events is full, libuv waits again, up to 48
+ * times. In the mode many, each wait returns 8 sockets, and fills the array with events that libuv
+ * skips. So more than 384 sockets reach libuv's limit.
  */
 int epoll_pwait(int epoll_fd, struct epoll_event *events, int max, int timeout,
                 const sigset_t *mask)
@@ -430,7 +430,7 @@ static int storm_queue_init(unsigned entries, struct io_uring *ring, unsigned fl
 	return r;
 }
 
-/* The recipe handles its completions, before the turn; a server would its own there. */
+/* Handles a socket's completion where a server would: behind the wait, and before the turn. */
 static void storm_seen(struct io_uring *ring, struct io_uring_cqe *cqe)
 {
 	if (io_uring_cqe_get_data(cqe) != NULL)
@@ -456,7 +456,7 @@ static int storm_submit_and_wait(struct io_uring *ring, struct io_uring_cqe **cq
 
 #include <sys/epoll.h>
 
-/* The library's wait. sd-event asks for all ready sockets before each handler: a few are enough. */
+/* Replaces the library's wait. sd-event waits before each handler, so a few events suffice. */
 int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
 #ifdef STORM_sdevent

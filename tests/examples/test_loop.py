@@ -129,7 +129,8 @@ def serve(process, reminders, fifos, dice):
 
 
 def open_fifo(path, process):
-    """For writing, once the program reads it: it may end before it does."""
+    """Opens the fifo for writing once the program reads it. Fails if the program ends before
+    that."""
     while True:
         try:
             fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)

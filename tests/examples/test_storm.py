@@ -27,7 +27,7 @@ HANG_S = 60           # "for ever"
 
 
 def farewell(connection):
-    """Returns the deadline at which the server missed a message, and when it closed."""
+    """Returns the client's deadline and when it was closed, as the server's last message says."""
     said = b""
     try:
         while more := connection.recv(200):

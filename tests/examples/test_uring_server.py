@@ -46,7 +46,7 @@ PAUSE_S = 0.01        # much shorter than the time between two readings of the d
 
 
 class Server:
-    """The program, and the counts that it must print."""
+    """A run of the server, with the counts that the server must print at its end."""
 
     def __init__(self, command, idle_ms, descriptors=None):
         limit = None if descriptors is None else (lambda: resource.setrlimit(

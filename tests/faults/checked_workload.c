@@ -160,9 +160,7 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 
 void owner_rests(struct timerhub *hub)
 {
-	/*
-	 * makes the owner look now at the entries of cancelled timers, for which it would wake once
-	 */
+	/* The close makes the owner forget cancelled timers now, so it does not wake for them. */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);
 	watch_owner(hub, false);

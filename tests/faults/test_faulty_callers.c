@@ -54,8 +54,8 @@ TEST(a_strangers_eventfd_writes_harm_no_waiter, 60)
 }
 
 /*
- * Readable or an edge: an owner that finds the eventfd full clears it and writes again, and it is
- * unreadable between.
+ * Waits until the eventfd is readable, or until epoll reports an edge of it. An owner that finds
+ * the eventfd full clears it and writes again, so it is unreadable for a moment.
  */
 static void await(const struct rig *rig, int poll_fd)
 {
@@ -65,7 +65,7 @@ static void await(const struct rig *rig, int poll_fd)
 		expect(edge_seen(poll_fd, ARRIVES));
 }
 
-/* By poll() and drain, with the eventfd set to its maximum before each. */
+/* Expects one event of each timer by poll() and drain, though the eventfd is full before each. */
 static void take_polled(struct rig *rig, int poll_fd)
 {
 	struct timerhub_event events[4];

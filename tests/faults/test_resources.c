@@ -70,7 +70,7 @@ struct shortage {
 	int error;
 	bool fatal;     /* true if the open fails when some k-th call is refused */
 	uint32_t flags; /* flags in the config of the hub */
-	/* LOW_HUB: 0, 1 and 2 are closed, so calls that make descriptors are repeated */
+	/* LOW_HUB: 0, 1 and 2 are closed, and the library copies what gets such a number. */
 	enum { HUB, LOW_HUB, LOOP, LOOP_WITH_HUB } opened;
 };
 
@@ -84,14 +84,14 @@ static const struct shortage shortages[] = {
 	/* the optional thread name and timer slack */
 	{ SCMP_SYS(prctl), EPERM, false, 0, HUB },
 	{ SCMP_SYS(brk), ENOMEM, false, 0, HUB },
-	/* these make the board */
+	/* the calls that make the memfd of an observable hub */
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOW_HUB },
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE, LOW_HUB },
-	/* moves the ring, and seals the board */
+	/* copies the ring to a higher number, and seals the memfd */
 	{ SCMP_SYS(fcntl), EMFILE, true, TIMERHUB_OBSERVABLE, LOW_HUB },
 	/* tried again */
 	{ SCMP_SYS(memfd_create), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
@@ -99,7 +99,7 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(fallocate), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fcntl), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(sched_setaffinity), EINTR, false, 0, HUB },
-	/* with a hub also a queue, so an eventfd */
+	/* A loop needs an eventfd only if it has a hub, for its queue. */
 	{ SCMP_SYS(eventfd2), EMFILE, false, 0, LOOP },
 	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOOP_WITH_HUB },
 };

@@ -44,8 +44,8 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 }
 
 /*
- * A filter for the whole process comes while the owner sleeps: on waking it notices, and closes its
- * ring, unless it is only interrupted each time.
+ * If the kernel begins to refuse the call in which the owner sleeps, timers are still delivered
+ * within a second. The owner then gives up its ring, but not if calls are only interrupted (EINTR).
  */
 TEST_LOOP(denied_after_open_pending_timers_are_delivered_within_a_second, 60, 2 * COUNT_OF(errors))
 {
@@ -55,7 +55,7 @@ TEST_LOOP(denied_after_open_pending_timers_are_delivered_within_a_second, 60, 2 
 		.clock = _i % 2 ? TIMERHUB_CLOCK_BOOTTIME : TIMERHUB_CLOCK_MONOTONIC });
 	unsigned fds = process_fd_count();
 	pid_t owner = timerhub_owner_tid(rig.hub);
-	/* with a timerfd, an owner on an older ring makes no such call */
+	/* On an older ring, an owner with a timerfd never calls io_uring_enter(). */
 	bool notices = error != EINTR && (!uring_is_older || _i % 2 == 0);
 
 	arm_after(rig.queue, HOUR, 0);
@@ -71,7 +71,7 @@ TEST_LOOP(denied_after_open_pending_timers_are_delivered_within_a_second, 60, 2 
 	expect_eq(take_one(rig.queue).data, 3);
 	for (unsigned i = 0; i < 4; i++)
 		life_live(&rig, 24, 3 * MS);
-	/* an older ring needs a call to set its timeout, which must succeed some time */
+	/* If EINTR keeps an older ring from setting its timeout, the owner may give it up. */
 	if (error != EINTR || !uring_is_older) {
 		expect_eq(stats_of(rig.hub).sleeper,
 		          notices ? TIMERHUB_SLEEPER_POLL : sleeper_asked());
@@ -82,7 +82,7 @@ TEST_LOOP(denied_after_open_pending_timers_are_delivered_within_a_second, 60, 2 
 	rig_close(&rig);
 }
 
-/* On an older ring, too: then the owner waits in the ring, and counts as iowait. */
+/* If ppoll(2) is refused, the owner still sleeps in its ring, which may then count as iowait. */
 TEST_LOOP(denied_ppoll_does_not_disturb_a_ring, 60, COUNT_OF(errors) - 1)
 {
 	struct rig rig;

@@ -55,8 +55,8 @@ static bool armed_is_scheduled(const struct sight *sight)
 }
 
 /*
- * The same; a slot that never had a timer may lack its NEVER, if the thread that took it was
- * stopped.
+ * A free slot's schedule entry is no later than the slot's deadline. In a slot that never had a
+ * timer, a stopped thread may not have stored the deadline yet.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {
@@ -64,7 +64,7 @@ static bool free_is_scheduled(const struct sight *sight)
 	       state_generation(sight->pair.state) == 0 || sight->at_ns <= sight->pair.deadline_ns;
 }
 
-/* No later than its next period. */
+/* A periodic timer with an undelivered event is scheduled no later than its next period. */
 static bool period_is_scheduled(const struct sight *sight)
 {
 	const struct timerhub *hub = sight->hub;
@@ -186,7 +186,7 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	uint64_t end = head;
 	bool filled = true;
 
-	/* A producer fills no cell far after the last one. */
+	/* Look only a few cache lines further: no producer fills cells beyond these. */
 	for (uint64_t place = head; place < head + INBOX_LANE_CELLS && place < end + 4 * INBOX_LINE;
 	     place++) {
 		uint64_t cell = u64_load_relaxed(&lane->cells[place % INBOX_LANE_CELLS]);
@@ -220,7 +220,7 @@ static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
 	}
 }
 
-/* So the owner finds every slot. */
+/* No empty cell comes before a filled one, so the owner finds every slot in the inbox. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);

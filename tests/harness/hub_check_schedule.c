@@ -91,8 +91,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * Wheel, run and heap have as many entries as slots are filed there: so every entry has a filed
- * slot.
+ * Wheel, run and heap each have as many entries as there are slots that say they are filed there.
+ * So no entry lacks its slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -175,14 +175,14 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * The instant has the digit `digit` of the level, unlike the base, and agrees with the base above
- * it.
+ * The instant belongs in the bucket `digit` of the level: this is its digit there, the base has
+ * another one, and all higher digits are those of the base.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
 	unsigned shift = WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 
-	/* the highest level has no digit above */
+	/* the highest level has no higher digits to compare */
 	return wheel_covers(wheel, at_ns) && at_ns > wheel->base_ns &&
 	       (level + 1 == WHEEL_LEVELS ||
 	        at_ns >> (shift + WHEEL_DIGIT_BITS) ==
@@ -261,8 +261,8 @@ static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32
 }
 
 /*
- * Only the first chunk of a bucket may have room. Each names its bucket and how many follow it, or
- * is free.
+ * All chunks of a bucket but the first are full. Each names its bucket, and how many chunks come
+ * behind it. All other chunks are in the free list.
  */
 static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 {

@@ -147,7 +147,7 @@ static inline void count_calls(int call)
 	filter_calls(SCMP_ACT_TRAP, call, call == SCMP_SYS(io_uring_enter) ? &low_fd : &no_mark);
 }
 
-/* Refuses the from-th counted call from now on, and as many. */
+/* Refuses `times` counted calls. The first of them is the from-th from now on. */
 static inline void refuse_some(int error, unsigned from, unsigned times)
 {
 	trap_error = error;

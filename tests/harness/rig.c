@@ -195,8 +195,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Until the owners have slept for a whole window: a count of wake-ups misses an owner that waits
- * for a processor.
+ * Waits until the hubs' threads have slept for a whole window, and returns the counters. Equal
+ * counts of wake-ups do not suffice, because an owner may be awake and waiting for a CPU.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

@@ -14,6 +14,6 @@ def for_sockets():
 
 
 def for_programs():
-    """Programs can be run from there. Tests run in the folder of the build."""
+    """Returns a folder for programs: that of the build, if the temporary one is mounted noexec."""
     folder = tempfile.gettempdir()
     return os.getcwd() if os.statvfs(folder).f_flag & os.ST_NOEXEC else folder

@@ -45,7 +45,7 @@ static int rings_refused(void)
 	return ring < 0 ? -ring : 0;
 }
 
-/* So every later ring of the process is refused. */
+/* Sets RLIMIT_MEMLOCK to 0, so that the kernel refuses all later rings, not only some. */
 static void lock_nothing(void)
 {
 	struct rlimit limit;
@@ -88,7 +88,7 @@ void uring_needed(void)
 	exit(EXIT_SKIPPED);
 }
 
-/* CAP_IPC_LOCK: any amount of memory. */
+/* Returns whether CAP_IPC_LOCK allows the process to lock any amount of memory. */
 static bool may_lock_anything(void)
 {
 	char line[256];

@@ -45,7 +45,7 @@ void wall_clock_set(uint64_t ahead_ns)
 
 	atomic_store(&ahead, ahead_ns);
 	atomic_store(&was_set, true);
-	/* else the owner's own timerfd_settime() finds `was_set` */
+	/* Without a timerfd, `was_set` makes the owner's next timerfd_settime() fail. */
 	if (fd >= 0)
 		(void)__real_timerfd_settime(fd, 0, &at_once, NULL);
 }

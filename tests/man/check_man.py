@@ -107,16 +107,16 @@ def plain(text):
 
 
 def literal_blocks(text):
-    """The programs of a page and what they print, which is a .Dl if it is one line. Other commands
-    may follow."""
+    """Returns the blocks of EXAMPLES: programs, each with what it prints (a .Dl if that is one
+    line), and perhaps other commands."""
     blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed|^The program prints:?\n\.Dl ([^\n]*\n)",
                         section(text, "EXAMPLES"), re.MULTILINE | re.DOTALL)
     return [plain(block or line) for block, line in blocks]
 
 
 def program_and_output(path, number=0):
-    """A page has a program, or more by PROGRAMS, each followed by its output, and then perhaps
-    commands that a shell reads."""
+    """Returns a program of a page and what it prints. A page has one program, or as many as
+    PROGRAMS says. Only commands for a shell may follow."""
     wanted = 2 * PROGRAMS.get(path.name, 1)
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
     pairs = list(zip(blocks[:wanted:2], blocks[1:wanted:2]))
@@ -189,7 +189,7 @@ def check_safety(page, text):
 
 
 def check_sections_named(path):
-    """A section of another page has no .Sx: it would be a link to nothing."""
+    """Finds each .Sx for a section of another page, because it would be a link to nothing."""
     text = path.read_text(encoding="utf-8")
     there = set(re.findall(r"^\.S[hs] (.*)$", text, re.MULTILINE))
     named = re.findall(r"^\.Sx (.*?)(?: [.,;:)]+)*$", text, re.MULTILINE)
@@ -229,7 +229,7 @@ def errors_of(listing):
 
 
 def check_debugging(root, pages):
-    """It has all its topics, and every error number of the other pages and no other."""
+    """The page has all its topics, and explains exactly the error numbers of the other pages."""
     text = (root / "man" / DEBUGGING).read_text(encoding="utf-8")
     complaints = [f"{DEBUGGING}: no section {topic}" for topic in DEBUGGING_TOPICS
                   if not section(text, topic)]
@@ -340,8 +340,8 @@ def check_lint(folder):
 
 
 def wide_lines(page):
-    """A command that the terminal breaks into two is pasted as two. A table that leaves its last
-    column no room is broken into words; only groff tells."""
+    """Finds lines, commands and tables that are too wide for a terminal. A command that wraps would
+    be pasted as two. Only groff, not mandoc, reports such tables."""
     if shutil.which("groff"):
         command = ["groff", "-mandoc", "-Tutf8", "-ww", f"-rLL={COLUMNS - 2}n", "-P-cbou", page]
     else:
@@ -393,7 +393,7 @@ def check_run(page, program, number=0):
 
 
 def check_run_again(program):
-    """If this test is held up for the minute that the id is refused, it has nothing to say."""
+    """A second run fails: its id is taken for a minute. After a longer delay, it passes."""
     began = time.monotonic()
     run_program(program)
     printed = run_program(program).stdout
@@ -402,7 +402,7 @@ def check_run_again(program):
 
 
 def check_watched(page, program, tool):
-    """Beside a line of the page the tool may print a second column."""
+    """The tool shows each line of the page. A second column may follow on the same line."""
     with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as watched:
         pid = re.fullmatch(r"timerhub-top (\d+)\n", watched.stdout.readline())
         shown = subprocess.run([tool, "-1", pid[1]], stdout=subprocess.PIPE, text=True,

@@ -46,7 +46,7 @@ def programs(text):
 
 
 def parts(text):
-    """The server: all blocks of the chapter, in order."""
+    """Returns the parts of the README's server: all blocks of the chapter, in order."""
     chapter = re.search(r"^## One event loop\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)[1]
     return re.findall(r"^```c\n(.*?)^```\n", chapter, re.MULTILINE | re.DOTALL)
 
@@ -97,7 +97,7 @@ def write_parts(readme, target):
 
 
 def write_small(source, target):
-    """With this array, the clients of stop() are more than 64 of it hold."""
+    """Makes the server's array so small that 64 arrays do not hold the clients of stop()."""
     text = source.read_text(encoding="utf-8")
     target.write_text(text.replace("BATCH = 64 ", "BATCH = 2 "), encoding="utf-8")
     return [] if "BATCH = 64 " in text else [f"{source}: no array of 64 events"]
@@ -177,8 +177,8 @@ def stop(server, port):
 
 
 def check_server(program, is_stopped=False):
-    """A second after a message the connection is open. The server closes it later, and not early.
-    Then a second client, or 200 while the server is stopped."""
+    """The server keeps a connection that was silent for one second, and closes it after SILENT
+    seconds. This is tested with two clients; with `is_stopped`, the second is 200 at once."""
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()

@@ -80,7 +80,7 @@ int main(void)
 	must("run", run(loop, epoll_fd) == 0);
 	timerhub_loop_close(loop);
 	timerhub_close(hub);
-	/* the first wait, those of the full arrays and the last */
+	/* one interrupted wait, one for each full array, and a few at the end */
 	printf("served %d, hung up %d of %d, %d waits\n", served, hung_up, CONNECTIONS, waits);
 	return hung_up > 0 || served < CONNECTIONS || waits > CONNECTIONS / ARRAY + 4;
 }

@@ -77,7 +77,7 @@ def examples(root):
 
 
 def check_parts(printed):
-    """The summary tells which parts are off, and how to have them."""
+    """meson's summary says which parts are off, and the option that turns each of them on."""
     for part in PARTS:
         expect(re.search(rf"^ +{part} *: no: .*-D{part}=true$", printed, re.MULTILINE),
                f"the summary does not say that {part} is off, and why:\n{printed}")
@@ -187,7 +187,7 @@ def build_client(directory, source, language, packages, version, env):
 
 
 def build_with_cmake(directory, source, version, env):
-    """The clients in both languages, and that of the relay."""
+    """Builds and checks the clients in C and C++, and the relay's client in C."""
     # CMake must use ninja, which is installed because meson needs it. CMake's default is make,
     # which Debian's cmake package does not install.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
@@ -198,8 +198,7 @@ def build_with_cmake(directory, source, version, env):
 
 
 def build_by_page(root, directory, version, env):
-    """Each command of timerhub-building(7) makes the program that the page says, and so does its
-    file for CMake."""
+    """The commands and the CMake file of timerhub-building(7) make the promised programs."""
     directory.mkdir()
     shutil.copy(root / "tests/packaging/client.c", directory / "program.c")
     run(root / "tools/amalgamate", directory / "amalgamation")
@@ -313,7 +312,7 @@ def test_wrap(root, directory):
 
 
 def test_no_io_uring(root, directory):
-    """Where liburing.h is not to be had, as a header that must not be included tells."""
+    """Nothing includes liburing.h: here the header would not compile."""
     version, build, forbidden = project_version(root), directory / "build", directory / "forbidden"
     forbidden.mkdir()
     (forbidden / "liburing.h").write_text("#error not to be included\n", encoding="utf-8")
@@ -348,11 +347,9 @@ def test_no_io_uring(root, directory):
 
 
 def test_musl(root, directory):
-    """
-    musl-tools brings musl's own headers alone: those of the kernel and of liburing are taken from
-    the system, after musl's. liburing itself needs nothing of glibc; only its static library is
-    of use, since the shared one names glibc.
-    """
+    """The libraries and a client build with musl-gcc. The system's headers of kernel and liburing
+    are searched after musl's. Only the static liburing is used, because the shared one depends on
+    glibc."""
     version, prefix = project_version(root), directory / "prefix"
     triplet = run("gcc", "-print-multiarch").strip()
     headers = ["-idirafter/usr/include", f"-idirafter/usr/include/{triplet}"]

@@ -44,8 +44,8 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A live task: its data, the earliest and the latest time at which it may be due, and the entry
-    of its latest known delivery since it was given this time, and whether that was released."""
+    """A live task: its data, and the earliest and the latest time at which it may be due. `entry`
+    is its latest known delivery since that time was set; `is_released` if it was given back."""
     data: str
     earliest: int
     latest: int
@@ -53,17 +53,17 @@ class Task:
     is_released: bool = False
 
     def may_be_taken(self, call):
-        """Whether it may have been due before the call ended, so that a taker may have it."""
+        """Whether the task may have been due, and so may have been taken, before the call ended."""
         return self.earliest <= call.end
 
     def released(self):
-        """Its taker may get the same entry again, after a lost connection, and gives it back when
-        it closes."""
+        """Returns the task after a release. The same entry may come again, after a lost connection
+        or when its taker has closed, so a smaller entry id is noted."""
         return dataclasses.replace(self, entry=(self.entry[0], self.entry[1] - 1),
                                    is_released=True)
 
     def may_be_free(self, call, lease):
-        """Whether, before the call ended, nobody may have had it within a lease."""
+        """Whether there may have been no taker with a running lease before the call ended."""
         return (not self.entry or self.is_released or
                 call.end >= self.entry[0] * MS + lease)
 
@@ -129,7 +129,7 @@ class Judge:
         return states + [task] if call.result == DOUBT else states
 
     def verdict(self, calls):
-        """Returns None, or the calls that have no order, and those that no order has reached."""
+        """Returns None, or all calls as lines, of which those with `wrong?` fit in no order."""
         calls = sorted(calls, key=lambda call: call.begin)
         puts = [call for call in calls if call.name in ("put", "replace")]
         everything = (1 << len(calls)) - 1

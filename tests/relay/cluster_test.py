@@ -164,7 +164,7 @@ def others(cluster):
 
 
 def check_ask(cluster):
-    """All keys have moved and the slot has not. The calls whose keys all exist follow ASK."""
+    """If another node has all keys, but not the slot, calls whose keys exist must follow ASK."""
     driver, hasty, source = Driver(cluster.url()), Driver(cluster.url()), cluster.owner()
     target = others(cluster)[0]
     client = source.client()
@@ -215,7 +215,7 @@ def check_idle(cluster):
 
 
 def check_moved(cluster, replicas):
-    """The slot goes round, and to a node that is added, while tasks come and go."""
+    """If the slot moves to each master, also to one that is added, no task may be lost."""
     load = Load(cluster.url(), replicas)
     load.wait_for_puts(100)
     for target in (*others(cluster), cluster.owner()):
@@ -269,7 +269,7 @@ def check_killed(cluster, times):
 
 
 def check_cut(cluster, seconds):
-    """The slot goes round while connections are cut all the time, so that calls are in doubt."""
+    """If the slot moves while connections are cut all the time, no task may be lost."""
     for node in cluster.nodes:
         node.ask("ACL", "SETUSER", "load", "on", ">p", "~*", "&*", "+@all")
     load, end = Load(cluster.url().replace("//", "//load:p@"), 1), time.monotonic() + seconds

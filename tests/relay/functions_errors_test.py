@@ -131,7 +131,7 @@ def picture(redis):
 
 
 def entry_of(redis, name):
-    """Returns the entry in the record of a task, or another."""
+    """Returns the id of the task's entry in the stream, or 9-9 if it has none."""
     record = redis("HGET", QUEUE + "task", name) or b"9-9"
     return record.rsplit(b":", 1)[-1] if record[:1] == b"r" else b"9-9"
 
@@ -296,9 +296,9 @@ def check_bad_arguments(redis):
 
 
 def check_bounded_work(redis, monitor):
-    """A sweep must read no data of taken tasks. The test counts what the look's commands return if
-    they are called once more: a time would count Lua's garbage collector too. And neither a sweep
-    nor stat may ask for a summary of XPENDING, because Redis then visits all consumers."""
+    """A sweep, by which timerhub_look ends leases, must read no data of taken tasks: the test calls
+    each of its commands again and adds up the sizes of the replies. A sweep and stat must not call
+    XPENDING without a range, because Redis then visits all consumers."""
     redis("FLUSHALL")
     call(redis, "create", "data_max", 1 << 20)
     for number in range(100):
@@ -513,7 +513,7 @@ def check_bytes(redis):
 
 
 def check_steps(redis):
-    """A step of repair must read the data of one record, or of one entry."""
+    """A step of repair must read the data of at most one record or one entry."""
     stage, cursor = b"task", b"0"
     while stage != b"end":
         redis("CONFIG", "RESETSTAT")
@@ -534,8 +534,8 @@ def check_dead_seats(redis):
 
 
 def check_each_between_changes(redis):
-    """Between two steps of an each the task at which it stopped is cancelled, among tasks of the
-    same time. Every other task must be told once."""
+    """`each` lists tasks in steps. If the last task of a step is cancelled before the next step,
+    every other task must still be listed once, also among tasks of the same time."""
     bring_about(redis, "none")
     expect(redis("EVAL", "return 'B' > 'a'", 0) == 1, "OTHER_ORDER is not loaded")
     names = sorted(b"%c-%d" % (65 + number % 2 * 32, number) for number in range(16))

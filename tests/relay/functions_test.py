@@ -106,7 +106,7 @@ class Run:
         return self.model.now + self.dice.choice((-1, 0, 1, 10**6))
 
     def life(self):
-        """Returns what says how long a change counts: nothing, until, or until, holder, epoch."""
+        """Returns a change's last arguments, which limit when it counts: none, one or three."""
         return self.dice.choice(([], [self.until()], [
             self.until(), self.dice.choice(HOLDERS), self.dice.randrange(1, 4)]))
 
@@ -146,7 +146,7 @@ class Run:
                 self.model.move(name, when, flags, *life))
 
     def entry_for(self, name):
-        """Returns the delivery that a done of the task names: the right delivery, or another."""
+        """Returns the argument `entry` of a call: the task's latest delivery, or a wrong one."""
         task = self.model.tasks.get(name)
         return self.dice.choice((task.entry.key if task and task.entry else "1-1", "9-9"))
 
@@ -183,8 +183,8 @@ class Run:
                 return rows
 
     def step_each(self):
-        """Compares who has what: id, due time, attempts, interval and bytes, and of a waiting task
-        since when. The other two states begin on Redis's own clock."""
+        """Compares the rows of `each` with the model, but of taken and parked tasks not since when
+        they are in this state: that depends on Redis's real clock."""
         model, which = self.model, self.dice.choice(("waiting", "taken", "parked"))
         rows = self.each(which, self.dice.randrange(1, 9))
         got = [(row[0], row[2], *row[3 if which == "waiting" else 4:]) for row in rows]

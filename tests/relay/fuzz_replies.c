@@ -89,7 +89,7 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		empty_hand();
 }
 
-/* Whatever a node of a cluster says, the nodes that are learned from it can be read. */
+/* From any reply, cluster_map_list() must make a list that address_read_node() can read. */
 static void read_map(const struct reply *reply, uint16_t slot)
 {
 	const struct address asked = { .host = "asked" };

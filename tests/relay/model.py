@@ -339,8 +339,8 @@ class Model:
         return [0]
 
     def give_back(self, name, task):
-        """Makes an entry that nobody has seen ready again. It keeps its place before the entries
-        that nobody has been given yet; otherwise it goes to the end of the stream."""
+        """Takes a delivery back that no caller has seen. If the next entry is undelivered, this one
+        keeps its place in the stream. If not, it is added anew at the end."""
         if self.paused:
             self.put_off(name, task)
             task.attempts -= 1

@@ -108,8 +108,8 @@ def show(port, user):
 
 
 def cut(sentinels, hidden, new_servers):
-    """Hides the users of the ports until the new master has puts. Returns when two Sentinels named
-    it."""
+    """Takes the rights of replicas and Sentinels from the `hidden` users until a new master has
+    new tasks. Returns the time at which two Sentinels named this master."""
     for port, user in hidden:
         hide(port, user)
     others = {one.port for one in new_servers}
@@ -217,7 +217,7 @@ def rest():
 
 
 def anew():
-    """A caller believes the Sentinels if most have begun anew, and no single one."""
+    """A caller must ignore one Sentinel whose epoch has gone down, and believe most of them."""
     with PortServer() as old, PortServer() as new:
         sentinels = [FakeSentinel(old) for _ in range(3)]
         for one in sentinels:

@@ -43,7 +43,7 @@ class Sentinel:
         wait_until(lambda: self.knows(*counts), "a Sentinel that knows all", 60)
 
     def master(self):
-        """The port of the master that it names."""
+        """Returns the port of the server that this Sentinel names as the master."""
         return int(self.ask("get-master-addr-by-name", "main")[1])
 
     def close(self):

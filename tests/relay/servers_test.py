@@ -135,8 +135,8 @@ def ids_of_shards(begin, shards=3):
 
 
 def check_one_away(driver, servers):
-    """While a server is away, whoever opens serves the others, and the server when it is back. If
-    it is then another server, only the calls that need it are refused."""
+    """If a server is away, an open must succeed, and calls to this server must work as soon as it
+    is back. If a wrong server comes in its place, only calls to this server may be refused."""
     names, others = ids_of_shards("away-"), ids_of_shards("other-")
     expect(driver.open(1, 3000) == 0, "open without one of the servers")
     for name in (names[0], names[2]):
@@ -262,8 +262,8 @@ def check_sentinel(master, replica):
 
 
 def check_silent_sentinels():
-    """However many Sentinels or cluster nodes are silent, an open and a call exceed their timeout
-    only by the time that one of them is given."""
+    """If many Sentinels or cluster nodes are silent, an open and a call may exceed their timeout
+    only by the time for which the library waits for one of them."""
     with PortServer() as server:
         silent = [FakeSentinel(server) for _ in range(8)]
         driver = Driver(url_of(silent))
@@ -370,10 +370,10 @@ def check_takers_connection():
 
 class PlannedProxy(Proxy):
     """
-    A proxy with a plan. It fails at the first command that the plan's first test accepts, and then
-    at the first command that the second test accepts. It delays each recovery. During the delay
-    `ring` makes the relay send a look behind the recovery. If the recovery failed, the look is
-    delayed too. The proxy notes whether takers read before a recovery succeeds.
+    A proxy that fails by a plan, a list of (test, fault): the first command that passes the first
+    test meets the first fault, and so on. The proxy delays each recovery, by which the relay asks
+    again for its deliveries, and lets `ring` cause a poll (look) meanwhile. `early`: takers have
+    read before a recovery has succeeded.
     """
 
     def __init__(self, path, server):
@@ -452,7 +452,7 @@ def check_recoveries():
 
 
 def check_many_recovered(count, data_bytes, delay_s):
-    """All tasks that this consumer has taken come after a lost connection, also if their bytes take
+    """After a lost connection the relay must get all its deliveries again, even if their bytes take
     longer than the library waits for one reply."""
     with Server() as server:
         proxy = SlowProxy(f"{server.folder}/proxy.sock", server.address)
@@ -590,8 +590,8 @@ def check_password():
 
 
 def check_password_file():
-    """A password that has changed in the file of the address is used when the old one is refused,
-    also by the takers' connection while the others go on with the old password."""
+    """If a server refuses the old password, the relay must read the new one from the file of the
+    address. That holds for each connection, also if only the takers' connection was lost."""
     with PortServer() as server:
         client, path = server.client(), pathlib.Path(server.folder) / "url"
 
@@ -718,8 +718,8 @@ def check_stopped():
 
 
 class Idle:
-    """A connection that is idle for long enough to be forgotten on its way, while other checks
-    run: nothing is closed, and nothing that is sent arrives. A new connection works."""
+    """A connection that is idle for long, while other checks run, and then silent, as if a router
+    had forgotten it: nobody closes it, but no byte arrives. A put must use a new connection."""
 
     IDLE_S = 16
 

@@ -323,7 +323,7 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_take(taker, &second, ARRIVES), 1);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
 	expect_eq(timerhub_relay_touch(relay, &first), -ESTALE);
-	/* a done has freed the data, and a release frees what a lease that is over leaves */
+	/* there is nothing to release, because done frees the data also when it is refused */
 	expect_eq(timerhub_relay_release(relay, &first), -ENOENT);
 	expect(second.data_len == 5 && memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), 0);
@@ -335,7 +335,7 @@ RELAY_TEST(an_answer_names_its_delivery, 60)
 	expect_eq(timerhub_relay_cancel(relay, "bell"), 0);
 	expect(memcmp(second.data, "again", 5) == 0);
 	expect_eq(timerhub_relay_touch(taker, &second), -ESTALE);
-	expect_eq(timerhub_relay_release(taker, &second), 0);
+	expect_eq(timerhub_relay_release(taker, &second), 0); /* a lost lease keeps the data */
 	expect_eq(timerhub_relay_release(taker, &second), -ENOENT);
 	second = take();
 	expect_eq(timerhub_relay_done(relay, &second), 0);
@@ -420,7 +420,7 @@ RELAY_TEST(check_tells_that_no_relay_serves, 60)
 	report = report_now();
 	expect_eq(report.relays, 0);
 	expect(report.fault && strstr(report.fault, "no relay"));
-	/* A killed relay keeps its registration (seat), and does not poll at look_by. */
+	/* As a killed relay leaves it: registered, and the promised time of its poll is past. */
 	expect_eq(command("ZADD", key("seats"), "0", "killed"), 1);
 	set_look_by(-10);
 	report = report_now();
@@ -543,7 +543,7 @@ RELAY_TEST(open_without_descriptors_says_so, 60)
 	put("task", 0);
 }
 
-/* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
+/* If seccomp raises SIGSYS instead of an error, open must return the handler's error. */
 RELAY_TEST(a_trapped_open_is_refused, 60)
 {
 	struct timerhub_relay_config config;
@@ -556,7 +556,7 @@ RELAY_TEST(a_trapped_open_is_refused, 60)
 	expect_cmp(trap_count, >, 0);
 }
 
-/* So is a send later: by either refusal the server cannot be asked. */
+/* If seccomp refuses send() by an error or SIGSYS, a put must end like one without a server. */
 RELAY_TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 {
 	struct timerhub_relay *other;
@@ -591,7 +591,7 @@ RELAY_TEST(child_of_fork_is_told_and_harms_nothing, 60)
 		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
 		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
 		timerhub_relay_stop(relay); /* in the child a stop has no effect */
-		/* As if the thread had changed them during the fork. */
+		/* as if the fork had come amid changes: close must not follow these pointers */
 		wire_output(relay->shards[0].pipeline.link.wire)->data = (char *)16;
 		relay->shared.deliveries.first = (struct delivery *)16;
 		timerhub_relay_close(relay);
@@ -753,7 +753,7 @@ static void expect_puts(int wanted)
 	}
 }
 
-/* Another connection ends the changes of this relay's epoch, as after a lost connection. */
+/* Lets Redis refuse this relay's changes, as it refuses old ones after a lost connection. */
 static void fence(void)
 {
 	keys_call(&keys, wire_output(wire), "fence", "state seen", 3);
@@ -903,7 +903,7 @@ TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
 	}
 }
 
-/* Makes the lease of all that is prefetched look old (0), so that its taker asks Redis, or new. */
+/* Sets the time from which a take asks Redis whether a prefetched delivery still counts. */
 static void age_prefetched(uint64_t ask_ns)
 {
 	while (prefetched() == 0)
@@ -954,7 +954,7 @@ RELAY_TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 	expect_eq(command("ACL", "SETUSER", "default", "-fcall"), 0);
 	take_none(100 * MS);
 	expect_eq(command("ACL", "SETUSER", "default", "+fcall"), 0);
-	/* not again and again: every 10 ms, and the polls of the other relay */
+	/* In 100 ms this relay asks ten times at most. The other relay's polls fail too. */
 	expect_cmp(told("INFO", "errorstats", refused) - before, <=, 20);
 	timerhub_relay_close(clock);
 }
@@ -1091,9 +1091,9 @@ RELAY_TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 }
 
 /*
- * Puts until the relay has heard from the server again. A call that ends before says so: it is in
- * doubt if it was sent, and else has found no connection within its timeout, which a loaded machine
- * needs for the reconnect alone.
+ * Puts until the relay is connected again: until then a put ends with -ETIMEDOUT if it was sent, or
+ * with -EHOSTUNREACH if there was no connection in time. Returns the first other result that is not
+ * `besides`.
  */
 static int put_when_connected(const char *id, int besides)
 {
@@ -1105,7 +1105,7 @@ static int put_when_connected(const char *id, int besides)
 	return result;
 }
 
-/* The servers changed under an open relay: its puts must not say that their tasks are there. */
+/* If the number of servers changes, a put must not return -EEXIST: its task is not there. */
 RELAY_TEST(a_refused_handshake_is_no_known_id, 60)
 {
 	timerhub_relay_close(relay);
@@ -1183,7 +1183,7 @@ static void *take_at_once(void *unused)
 	return NULL;
 }
 
-/* Such a read could still bring a task that the recovery lists, and that has ended by then. */
+/* A lost command connection must end the blocked read too: each could bring the same task. */
 RELAY_TEST(a_recovery_closes_the_read_that_waits, 60)
 {
 	const char *const made = "total_connections_received:";

@@ -282,9 +282,9 @@ TEST(one_relay_looks_once_for_each_due_instant, 60)
 }
 
 /*
- * Relays are at rest, some of the first ranks die or hang, and then puts go on. A killed relay
- * stays registered until a wake-up message to it has no receiver; one that hangs (stopped, or cut
- * off) costs more, because its bells seem to arrive.
+ * The relays of the first ranks are killed, or hang (stopped, or cut off). Then tasks are put. A
+ * wake-up message to a killed relay has no receiver, so the put wakes the next relay. A message to
+ * a relay that hangs is received, but no poll follows.
  */
 static const struct scene {
 	unsigned relays, rounds;
@@ -304,9 +304,9 @@ static const struct scene {
 	 * relay, and never by a failover delay (GRACE_US).
 	 */
 	{ 50, 1, 0, 0, 300, true, 4000000, 9 * SEC, 15000, 0 },
-	/* the death of the first costs a grace */
+	/* if the relay of rank 0 dies, that of rank 1 polls one grace later */
 	{ 20, 200, 1, 0, 1, false, 1000000, 2 * SEC, GRACE_US + 20000, 0 },
-	/* deaths of most cost a second */
+	/* if a promised poll is overdue by OVERDUE_US (1 s), the next put wakes all relays */
 	{ 30, 20, 20, 0, TASKS_MAX, false, 20000, 50 * MS, OVERDUE_US + 100000, 0 },
 	{ 3, 1, 0, 2, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
 	{ 30, 1, 0, 2, 2 * TASKS_MAX, false, 300000, 500 * MS, OVERDUE_US + 500000 + GRACE_US, 0 },
@@ -353,9 +353,9 @@ TEST(idle_relays_look_seldom_however_many, 60)
 		looks = 0;
 		run_until(now_ns + 100 * SEC);
 		/*
-		 * The relay of rank 0 polls 0.1 times a second. A relay of a higher rank polls once
-		 * in its failover delay, which is 15 s and its rank times 0.1 s at most, after the
-		 * promise: each one less than every 20 s.
+		 * In these 100 s the relay of rank 0 polls 10 times. A relay of a high rank polls 5
+		 * times or less: it waits for 15 s, and 0.1 s for each rank, after the time at
+		 * which the relay of rank 0 should poll.
 		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150 + 5 * counts[i]);
 		expect_cmp(looks, >=, 10);
@@ -403,9 +403,8 @@ TEST(the_clock_of_redis_may_be_set, 60)
 		run_until(now_ns + 30 * SEC);
 		expect_eq(task_count, 0);
 		/*
-		 * After the clock of Redis was set back, a put finds look_by far in the future. The
-		 * put's task is due before look_by, so the put lowers look_by and sends a wake-up
-		 * message.
+		 * Only the first task after the clock was set may be late. From now on each task
+		 * must be in time.
 		 */
 		latest_us = 0;
 		for (unsigned j = 0; j < 20; j++) {

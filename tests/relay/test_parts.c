@@ -280,7 +280,7 @@ TEST(commands_are_arrays_of_bulk_strings, 20)
 	bytes_fini(&bytes);
 }
 
-/* 64 K short sends of 16 MiB would move 512 GiB, were each to move the rest. */
+/* If each of the 65536 pieces moved what is left of the 16 MiB, 512 GiB would be moved. */
 TEST(what_is_sent_in_many_pieces_is_not_moved_each_time, 20)
 {
 	static char block[16 << 20];
@@ -621,7 +621,7 @@ TEST(sentinels_are_asked_in_turn_and_less_often_at_rest, 20)
 		expect_question(rows[i].used_ms, rows[i].asked_ms, rows[i].number);
 		expect_eq(answer(rows[i].asked_ms, NAMES("1") EPOCH("5")), 0);
 	}
-	/* It falls silent for a second, so the next one is asked, after the first back-off. */
+	/* Sentinel 1 does not answer for a second. Sentinel 2 is asked after a short pause. */
 	expect_question(0, 7750, '1');
 	expect_eq(pass_ms(0, 8000), 8750);
 	expect_cmp(pass_ms(0, 8750), >=, 8755);
@@ -646,7 +646,7 @@ TEST(sentinels_are_believed_by_their_epochs, 20)
 		{ "22", { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("5") }, { 0, -EROFS } },
 		{ "2", { "*2\r\n+g\r\n+1\r\n" EPOCH("0") }, { -EROFS } },
 		{ "2", { "*-1\r\n" }, { -EPROTO } }, /* knows no such master */
-		/* One that is out of date, and two in a row: somebody has begun anew. */
+		/* One old epoch is ignored. Two in a row, of three Sentinels, are believed. */
 		{ "2233",
 		  { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("4"), NAMES("1") EPOCH("5"),
 		    NAMES("2") EPOCH("4") },
@@ -655,7 +655,7 @@ TEST(sentinels_are_believed_by_their_epochs, 20)
 		  { NAMES("1") EPOCH("5"), NAMES("2") EPOCH("4"), NAMES("2") EPOCH("4"),
 		    NAMES("2") EPOCH("4") },
 		  { 0, 0, -EROFS, -EROFS } },
-		/* Who does not say its epoch, or hangs up first, has the epoch 0. */
+		/* A Sentinel that tells no epoch, or hangs up before, counts as epoch 0. */
 		{ "2", { NAMES("2") "+OK\r\n" }, { -EROFS } },
 		{ "2-", { NAMES("2"), NULL }, { 0, -EROFS } },
 		{ "22", { NAMES("1") EPOCH("5"), NAMES("2") "+OK\r\n" }, { 0, 0 } },

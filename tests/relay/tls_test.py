@@ -153,7 +153,7 @@ def check_without_tls(tools):
 
 
 def check_cut(server, cafile):
-    """Ends the connection after each of some numbers of bytes. A handshake has about 1000."""
+    """An open must connect again if it is cut in the TLS handshake, which has about 1000 bytes."""
     cutter = SlowProxy(None, server.port)
     driver = Driver(server.url(cafile, port=cutter.port))
     for left in (1, 5, 6, 100, 127, 128, 400, 700, 800, 900, 1000, 1100, 1200):

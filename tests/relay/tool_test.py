@@ -68,10 +68,10 @@ class Tool:
 
 
 class Daemon:
-    """timerhub-relay run, which ends with the block, and has said all that the block has read.
+    """Runs timerhub-relay run during the block, which must read every line that the daemon prints.
 
-    To a daemon on a busy machine a server may seem to be away that answers after a second. If it
-    says so, it may also say more often than the test makes it that a server is lost and back."""
+    On a busy machine a server may answer so late that the daemon says that it does not answer. Then
+    further lines that say that a server is lost or back need not be read."""
 
     def __init__(self, tool, *queues, preexec=die_with_test, **environment):
         self.has_waited = False
@@ -90,7 +90,7 @@ class Daemon:
         return self.has_waited and line.endswith(("; tries again\n", ": serves again\n"))
 
     def says(self, line, begin=None):
-        """Reads the line, or one that begins and ends so."""
+        """Reads a line, which must be `line`, or begin with `begin` and end with `line`."""
         begin, said = begin or line, self.said()
         while not (said.startswith(begin) and said.endswith(line + "\n")):
             expect(self.is_more(said), "said", said, "not", begin, "...", line)
@@ -736,7 +736,7 @@ def check_dead(tool, redis):
 
 
 class LateProxy(Proxy):
-    """Cuts the connection at the call of a function, and delivers the call when it is closed."""
+    """Cuts the connection at the call of a function. The call reaches the server at close()."""
 
     def __init__(self, path, server, function):
         self.function = f"_{function}\r".encode()
@@ -749,8 +749,8 @@ class LateProxy(Proxy):
 
 @contextlib.contextmanager
 def cut_off(program):
-    """Each change loses its connection, and reaches the server when the tool has ended. This takes
-    as long as the tool's timeout, so the caller tests something else meanwhile."""
+    """A change that reaches the server after the tool has given up must have no effect. Each tool
+    waits until its timeout, so the caller tests something else in the block."""
     with Server() as server:
         redis = server.client()
         tool = Tool(program, server)

@@ -31,7 +31,7 @@ def take(worker, name):
 
 
 def check_side_by_side(server, path):
-    """The next version comes while the old one has a task and serves, and goes again."""
+    """Two versions must take each other's tasks, and the old one must go on without the next."""
     redis, address = server.client(), f"unix:{server.address}"
     old, new = Driver(address), Next(address)
     expect(old.open() == 0, "open of the old version")

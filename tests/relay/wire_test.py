@@ -27,7 +27,7 @@ ERRORS = ("READONLY You can't write against a read only replica.",
 
 
 def run(server, fault=None, number=0):
-    """Lives over a proxy with this fault. Returns the proxy, or None if the life was bad."""
+    """Makes the calls of a life with this fault. Returns the proxy, or None if one went wrong."""
     redis = server.client()
     redis("FLUSHALL")
     redis("FUNCTION", "FLUSH", "SYNC")

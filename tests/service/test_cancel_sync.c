@@ -197,8 +197,8 @@ static void *cancel_with_the_same_number(void *arg)
 }
 
 /*
- * The first thread has ended inside the callback, and the canceller is not taken for it: inside,
- * it would not wait after -ENOENT.
+ * timerhub_cancel_sync() waits while another thread runs the callback. The caller has the pthread_t
+ * of a thread that ended inside the callback, but does not run the callback itself.
  */
 TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30)
 {

@@ -78,7 +78,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
 }
 
-/* With each clock, and observable: every resource that a hub can have. */
+/* Opens a hub, makes calls on it while this thread has a pending cancellation, and closes it. */
 static void call_hub(uint32_t flags, uint32_t clock)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -128,7 +128,7 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	/* takes effect only at the thread's own point */
+	/* stays pending until end_cancelled(), unless a call is a cancellation point */
 	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
@@ -149,7 +149,7 @@ TEST(cancellation_comes_in_no_call, 60)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/* fewer: the cancellation ended the thread inside a call */
+	/* UINT32_MAX if no call has ended the thread, else the number of calls that returned */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);

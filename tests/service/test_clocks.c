@@ -43,7 +43,7 @@ static struct rig rig_clock(uint32_t clock)
 	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
 }
 
-/* By delay and by point in time. */
+/* Arms timers by delay and by absolute time, and checks that no event comes before its deadline. */
 static void expire_some(struct rig *rig, clockid_t id)
 {
 	struct dice dice = dice_new((uint64_t)id);
@@ -77,7 +77,7 @@ TEST_LOOP(never_early_by_the_clock_of_the_hub, 60, 2 * COUNT_OF(clocks))
 	rig_close(&rig);
 }
 
-/* Of the line "KEY: value" in the descriptor's fdinfo, or -1. */
+/* Returns the value in the line "KEY: value" of the descriptor's fdinfo, or -1. */
 static long fdinfo(int fd, const char *key)
 {
 	char path[64], line[128];
@@ -130,7 +130,7 @@ static int timerfd_find(void)
 	return found;
 }
 
-/* The timeout of a sleep would be too long after a suspend or a set clock. */
+/* If the clock can jump, the owner sleeps on a timerfd: a plain timeout would end too late. */
 TEST_LOOP(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -215,7 +215,7 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/* For future children. Others than the superuser need a user namespace too. */
+/* Gives later children a new time namespace. Only the superuser needs no user namespace for it. */
 static int namespace_make(void)
 {
 	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
@@ -307,7 +307,7 @@ static void peek(const void *from, void *into, size_t bytes)
 	expect_eq(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), bytes);
 }
 
-/* With which the owner sleeps; 0: none, or not shown. */
+/* Returns the timeout of the owner's system call, or 0 if it has none or the kernel hides it. */
 static uint64_t asked_of_the_clock_ns(pid_t owner)
 {
 	struct io_uring_getevents_arg wait;
@@ -365,7 +365,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	timeouts_called++;
 }
 
-/* When its only timeout is over. */
+/* Once a loop's only timeout has been called, its descriptor stays unreadable. */
 static void loop_rests_on(unsigned clock)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
@@ -398,8 +398,8 @@ static void rest_on_every_clock(int64_t ahead_s)
 }
 
 /*
- * Law 8 in time namespaces: the kernel subtracts the offset from an absolute time and adds its
- * clock to a relative one, and beyond 2^63 the alarm lies in the past.
+ * An idle owner or loop sleeps on in every time namespace. The kernel adds offsets to the ends of
+ * sleeps there, and a sum beyond 2^63 ns would lie in the past, so that the sleep ended at once.
  */
 TEST_LOOP(quiet_in_every_time_namespace, 60, 3)
 {

@@ -108,8 +108,8 @@ TEST_LOOP(denied_io_uring_falls_back_when_not_insisted_on, 30, 2 * COUNT_OF(refu
 }
 
 /*
- * AUTO must choose a sleeper that works. The eventfds use writev() and readv(), and a filter may
- * know write() and read() only.
+ * If a seccomp filter refuses one of these calls, the hub uses another: ppoll() in place of
+ * io_uring, write() and read() in place of writev() and readv() on its eventfds.
  */
 TEST_LOOP(denied_one_call_of_several_another_is_used, 30, 4)
 {
@@ -285,7 +285,7 @@ static uint64_t open_to_huge_pages_kib(void)
 	return sum_kib;
 }
 
-/* A hub of each kind, without the owner's thread, whose stack is the C library's; a loop. */
+/* By default, hubs and loops forbid the kernel to use huge pages for their memory. */
 TEST(huge_pages_are_refused_if_nobody_asks, 60)
 {
 	uint64_t before_kib = open_to_huge_pages_kib();
@@ -295,7 +295,7 @@ TEST(huge_pages_are_refused_if_nobody_asks, 60)
 	/* a sanitizer maps memory of its own */
 	if (sanitized())
 		return;
-	rig = rig_manual(0);
+	rig = rig_manual(0); /* no owner thread, because libc maps its stack */
 	shown = rig_open_config(
 		(struct timerhub_config){ .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE });
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);

@@ -139,8 +139,8 @@ TEST_LOOP(no_descriptor_is_a_standard_stream, 60, (1 << STREAMS) - 1)
 static atomic_bool printing_ends;
 
 /*
- * Over all of a board's header, and the counters behind it. By syscall(2), because ThreadSanitizer
- * reports a write to a descriptor that another thread makes or closes.
+ * Keeps writing to stdout and stderr, enough to overwrite a hub's counters. It uses syscall(2),
+ * because ThreadSanitizer reports a write() to a descriptor that another thread opens or closes.
  */
 static void *print_on_and_on(void *unused)
 {
@@ -152,7 +152,7 @@ static void *print_on_and_on(void *unused)
 	return unused;
 }
 
-/* The first that a call makes is one of the streams for a moment. */
+/* An open may use descriptor 1 or 2 for a moment. What is printed then must not reach the hub. */
 TEST(what_is_printed_during_an_open_gets_nowhere, 60)
 {
 	pthread_t printer;
@@ -188,7 +188,7 @@ TEST_LOOP(no_other_descriptor_is_an_error, 30, 2)
 	close_streams(7);
 	if (_i == 1 && fcntl(STREAMS, F_GETFD) == -1)
 		expect_eq(dup2(timerhub_queue_fd(rig.queue), STREAMS), STREAMS);
-	/* at 3 no number above 2 is permitted; at the next, those that are permitted are taken */
+	/* the limit permits no descriptor above 2 (run 0), or only 3, which is taken (run 1) */
 	before = process_limit_fds(_i == 0 ? STREAMS : STREAMS + 1);
 	expect_eq(timerhub_open(&hub, &config), -EMFILE);
 	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), -EMFILE);
@@ -230,7 +230,7 @@ static void expect_silence(const struct watcher *watcher)
 	expect_eq(close(watcher->edges), 0);
 }
 
-/* By the close of the queue, or of its hub; a manual hub's own descriptor is readable too. */
+/* Once a queue or its hub is closed, no copy of their descriptors is readable or wakes an epoll. */
 TEST_LOOP(closed_queue_wakes_nobody, 30, 4)
 {
 	bool by_hub = _i % 2 == 1, manual = _i / 2 == 1;
@@ -265,7 +265,7 @@ static void maybe_close(struct timerhub_loop *loop, struct timerhub_timeout *tim
 		timerhub_loop_close(loop);
 }
 
-/* Without a hub on every clock, or with one; outside a turn, or in a callback. */
+/* Once a loop is closed, inside a callback or outside, no copy of its descriptor is readable. */
 TEST_LOOP(closed_loop_wakes_nobody, 30, 8)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config) };
@@ -291,7 +291,7 @@ TEST_LOOP(closed_loop_wakes_nobody, 30, 8)
 	rig_close(&rig);
 }
 
-/* A worker between two calls must not read a stranger's file with the old number. */
+/* A dispatch on a closed queue does not read another file that has got its descriptor's number. */
 TEST(fd_of_a_closed_queue_is_forgotten, 30)
 {
 	struct rig rig = rig_manual(64);

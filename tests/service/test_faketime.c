@@ -69,7 +69,7 @@ static void called(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	called_ns = clock_ns(ids[called_clock]);
 }
 
-/* A timeout that has been moved to an earlier time. */
+/* Moves a timeout to an earlier time, and checks that it is called, but not too early. */
 static void loop_expires(struct timerhub *hub, uint32_t clock, bool by_fd)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config), .clock = clock };

@@ -107,7 +107,7 @@ static void child_is_told_and_closes(const struct rig *rig, timerhub_timer timer
 	rig_close(&mine);
 }
 
-/* What the kernel answers to MADV_WIPEONFORK; -1: what it does. */
+/* What madvise(MADV_WIPEONFORK) is made to return (0 wipes nothing); -1: it is left as it is. */
 static const int wipe_results[] = { -1, EINVAL, 0 };
 
 /* By fork(), or by clone(2), which no handler of pthread_atfork() sees. */
@@ -286,7 +286,7 @@ TEST(fork_in_a_blocked_wait_ends_the_childs_wait, 60)
 	struct timerhub_event event;
 	int result;
 
-	/* a sanitizer delays signals, in a wait for ever */
+	/* a sanitizer would delay the signal until the wait returns, which it never does */
 	if (sanitized())
 		return;
 	split = rig_open(10);

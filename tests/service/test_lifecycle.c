@@ -127,7 +127,7 @@ TEST_LOOP(wait_is_shut_down_by_a_close, 60, 3)
 	expect_waiters_told(others, -ESHUTDOWN);
 }
 
-/* A close ends it; without a deadline there is none. */
+/* Closing the queue or the hub ends the owner's spin. An owner without a deadline does not spin. */
 TEST(close_ends_a_spin, 60)
 {
 	static const uint64_t spins_ns[] = { HOUR, UINT64_MAX };
@@ -153,8 +153,8 @@ TEST(close_ends_a_spin, 60)
 #define FDS 70000
 
 /*
- * Each has a descriptor, so EMFILE comes first if the limit is low. Sanitized: a lower limit, which
- * saves ten seconds.
+ * A hub has at most 65,535 queues. If the process may not open so many descriptors, EMFILE comes
+ * first. Sanitized runs get there by a low limit, which saves ten seconds.
  */
 TEST(many_queues_end_at_their_number, 120)
 {

@@ -379,7 +379,7 @@ enum { FAR, SOON, FRESH, PAST, STOPPED, STATES };
 
 /* The parent's loop: the bits of the test's number. */
 enum { BY_ANOTHER_THREAD = 1, IS_POLLED = 2, IS_LOCKED = 4, IS_ON_WALL = 8 };
-/* How its child is made: the upper bits, of loops that are polled. */
+/* The next bits, only for polled loops: clone() makes the child; the kernel wipes no memory. */
 enum { BY_CLONE = 16, IS_NOT_WIPED = 32, FORKED_LOOPS = BY_CLONE + 3 };
 
 static void *set_for_fork(void *own)
@@ -412,7 +412,7 @@ static void set_for_fork_by(struct item *items, int kind)
 	thread_join(thread);
 }
 
-/* Before the child adopts. On any thread of it. */
+/* Checks which calls a thread of the child may make before the child adopts the loop. */
 static void *copy_may_change_only(void *own)
 {
 	struct item *items = own;
@@ -521,7 +521,7 @@ static void parent_goes_on(struct item *items, int kind)
 	loop_end();
 }
 
-/* Where the kernel wipes no memory too; only fork() leaves ThreadSanitizer's threads right. */
+/* The child adopts its copy of the loop, and both go on, even if the kernel wipes no memory. */
 TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 {
 	struct item items[STATES];
@@ -537,7 +537,7 @@ TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 	expect_le(0, child);
 	if (child == 0) {
 		(void)copy_may_change_only(items);
-		if (!by_clone) {
+		if (!by_clone) { /* ThreadSanitizer loses track of threads after clone() */
 			threads_take_other_stacks();
 			thread_start(&thread, copy_may_change_only, items);
 			thread_join(thread);
@@ -549,7 +549,7 @@ TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 	parent_goes_on(items, kind);
 }
 
-/* A loop with a hub, whose owner thread the child lacks, whatever its kind. */
+/* A forked child cannot adopt a loop that has a hub, manual or not: it may only change memory. */
 static void *copy_with_a_hub(void *own)
 {
 	(void)copy_may_change_only(own);
@@ -852,7 +852,7 @@ TEST(storms_of_both_share_the_turns, 60)
 	free(items);
 }
 
-/* Without a descriptor the program asks for how long it may block. */
+/* While a turn has left events, timerhub_loop_timeout() returns 0, so that nobody blocks. */
 TEST(events_that_a_turn_has_left_forbid_to_block, 20)
 {
 	enum { COUNT = 300 };
@@ -894,7 +894,7 @@ TEST(close_in_a_callback_of_the_queue_ends_both, 20)
 	expect_eq(counted, 1);
 	expect_eq(item.calls, 0);
 	expect_eq(item.timeout.owner, 0);
-	/* the loop's own too */
+	/* the timer with which the loop waits in the hub has been cancelled too */
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }

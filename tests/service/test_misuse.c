@@ -84,7 +84,7 @@ TEST(misuse_by_observable_beyond_the_file_size_limit, 30)
 	expect_eq(process_fd_count(), fds);
 }
 
-/* With more bytes than this version knows; options() sets the last to `last`. */
+/* An option struct of a size that this version does not know. options() sets its last byte. */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -182,7 +182,7 @@ TEST(misuse_of_sizes_of_a_later_version, 30)
 	rig_close(&rig);
 }
 
-/* The page behind is inaccessible. */
+/* Returns memory of this size that ends where an inaccessible page begins. */
 static void *before_an_abyss(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -348,7 +348,7 @@ TEST(misuse_begins_only_beyond_the_last_deadline, 30)
 	rig_close(&rig);
 }
 
-/* Advanced only to announced times; without a timer there is none. */
+/* A hub may be advanced to UINT64_MAX: an advance announces that time if no timer is armed. */
 TEST(misuse_is_not_to_reach_the_end_of_time, 20)
 {
 	struct rig rig = rig_manual(4);
@@ -420,8 +420,8 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 }
 
 /*
- * The pairs fill a page, and behind it lies the callers' data, made to look like an armed timer's
- * pair at the slot of `beyond`.
+ * A handle that names a slot after the last one is rejected, although the memory there, which has
+ * the data of other timers, looks like an armed timer.
  */
 TEST(stale_handles_beyond_the_last_timer_are_told, 30)
 {
@@ -446,7 +446,7 @@ TEST(stale_handles_beyond_the_last_timer_are_told, 30)
 	rig_close(&rig);
 }
 
-/* With slot and generation of a live timer there. */
+/* A hub rejects the handles of another hub, although it has live timers in the same slots. */
 TEST(stale_handles_of_another_hub_are_told, 30)
 {
 	struct rig home = rig_manual(1000);

@@ -226,7 +226,7 @@ static void refuse_scheduling(void)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
 	expect(filter);
-	/* ThreadSanitizer needs the first call when a thread starts. */
+	/* a sanitizer makes the first of the calls when a thread starts, so it stays allowed */
 	for (unsigned i = sanitized(); opener.refuses == ALL && i < COUNT_OF(calls); i++)
 		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0), 0);
 	if (opener.refuses == SMALL_SETS)
@@ -278,7 +278,7 @@ static bool may_become_less_nice(void)
 	return setpriority(PRIO_PROCESS, 0, nice) == 0;
 }
 
-/* Opened by a pinned worker, real-time or nice: the owner has what the main thread has. */
+/* The owner has the main thread's scheduling, not that of the worker that opens the hub. */
 TEST(owner_is_like_the_main_thread, 30)
 {
 	bool may_be_less_nice = may_become_less_nice();
@@ -297,7 +297,7 @@ TEST(owner_is_like_the_main_thread, 30)
 	expect_eq(CPU_COUNT(&opener.owner.cpus), 1);
 }
 
-/* Its children are real-time unless it resets them. */
+/* The owner is real-time like the main thread, unless that has set SCHED_RESET_ON_FORK. */
 TEST(owner_of_a_real_time_main_thread, 30)
 {
 	if (be_scheduled(SCHED_RR, 3, -5)) {
@@ -340,7 +340,7 @@ static void *check_without_a_main_thread(void *arg)
 	_exit(EXIT_SUCCESS);
 }
 
-/* By pthread_exit(): the kernel still knows what it had. */
+/* The owner gets the main thread's scheduling even if that thread has called pthread_exit(). */
 TEST(owner_after_the_end_of_the_main_thread, 30)
 {
 	static struct scheduling mine;
@@ -357,7 +357,7 @@ TEST(owner_after_the_end_of_the_main_thread, 30)
 	child_ends_well(child);
 }
 
-/* All of it, or, as with 8,192 CPUs, sets of fewer. */
+/* A hub opens although the scheduling calls fail: all of them, or those with the usual CPU sets. */
 TEST(owner_works_where_scheduling_is_refused, 30)
 {
 	struct scheduling mine = scheduling_of(getpid());
@@ -488,7 +488,7 @@ TEST_LOOP(owner_follows_a_widened_cpuset, 60, 2)
 	expect_eq(status, 0);
 }
 
-/* A mask that is set stays when a cpuset is widened (since Linux 6.2). */
+/* An owner that starts with the right CPUs sets no mask, which would not grow with a cpuset. */
 TEST(owner_like_its_opener_sets_no_mask, 30)
 {
 	pthread_t worker;

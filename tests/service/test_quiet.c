@@ -59,7 +59,7 @@ static void beat_start(struct beat *beat, unsigned count)
 	beat->next_ns = advance(beat->rig.hub, 0);
 }
 
-/* Advances only when asked. */
+/* Runs the connections until `end_ms`, and advances the hub only to times that it has announced. */
 static void beat_until(struct beat *beat, uint64_t end_ms)
 {
 	for (; beat->now_ms < end_ms; beat->now_ms++) {
@@ -79,7 +79,7 @@ static void beat_until(struct beat *beat, uint64_t end_ms)
 	}
 }
 
-/* No more data: each expires at its deadline, at an announced advance. */
+/* The connections get no more data. Checks that each timer expires exactly at its deadline. */
 static void beat_fall_silent(struct beat *beat)
 {
 	struct timerhub_event events[64];
@@ -111,7 +111,7 @@ TEST_LOOP(quiet_beats_wake_once_a_timeout, 60, 3)
 	expect_empty(beat.rig.queue);
 	beat.calls = 0;
 	beat_fall_silent(&beat);
-	/* one for each of the 1,500 turns with a last datum, and two more */
+	/* one advance for each of the 1,500 ms in which a connection got its last data, plus two */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
 	free(beat.timers);
@@ -148,7 +148,7 @@ static uint64_t watch_wakeups(const struct watch *watch)
 	return stats_of(watch->rig->hub).owner_wakeups - watch->stats.owner_wakeups;
 }
 
-/* By the hub's wake-ups and the kernel's context switches. */
+/* Checks that neither the hub nor the kernel has counted a wake-up of the owner meanwhile. */
 static void expect_nothing_stirred(const struct watch *watch)
 {
 	expect_eq(watch_wakeups(watch), 0);
@@ -174,7 +174,6 @@ TEST(quiet_with_a_million_timers_far_away, 60)
 
 TEST(quiet_when_what_is_armed_is_not_the_earliest, 60)
 {
-	/* in a small one, 1,000 entries in the inbox would wake the owner */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
@@ -196,7 +195,7 @@ TEST(quiet_when_what_is_armed_is_not_the_earliest, 60)
 	rig_close(&rig);
 }
 
-/* For a lone timer one wake. Returns false if the timers were armed too late. */
+/* Allows one wake-up for one timer, two for 2,000 at one time. Returns false if armed too late. */
 static bool watch_one_instant(uint64_t margin_ns)
 {
 	bool in_time = true;
@@ -313,7 +312,7 @@ TEST(quiet_submission_makes_no_system_call, 60)
 	child_ends_well(child);
 }
 
-/* The other tests' filter works: an earliest arm must be killed. */
+/* The seccomp filter of the other tests works: it kills a process that arms an earlier timer. */
 TEST(quiet_submission_of_the_earliest_makes_a_system_call, 60)
 {
 	pid_t child = fork();
@@ -334,7 +333,7 @@ TEST(quiet_submission_of_the_earliest_makes_a_system_call, 60)
 
 #define UNDRAINED 100000
 
-/* A hundred thousand undrained timers in one queue; another's events stay punctual. */
+/* Periodic timers whose events nobody takes do not wake the owner again or delay other queues. */
 TEST(quiet_although_periods_are_not_drained, 60)
 {
 	struct rig rig = rig_open(UNDRAINED + 10);
@@ -380,8 +379,8 @@ static uint64_t machine_iowait(void)
 }
 
 /*
- * Another process may wait for a disk, but not in each of the windows, while an owner that counts
- * as one does: there is a window with less than half of it.
+ * Passes once the machine's iowait grows by less than 100 ms in 200 ms. An owner that counted as
+ * iowait would add 200 ms each time, and other processes do not wait for disks all the time.
  */
 static void expect_no_iowait(void)
 {
@@ -396,7 +395,7 @@ static void expect_no_iowait(void)
 	} while (machine_iowait() - before >= half);
 }
 
-/* The kernel counts no thread that blocks in ppoll(), or in an io_uring with this flag. */
+/* Checks that the owner blocks in ppoll(), or in io_uring with the flag that avoids iowait. */
 static void expect_blocks_well(pid_t owner)
 {
 	const unsigned no_iowait = 1u << 7;

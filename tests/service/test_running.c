@@ -517,7 +517,7 @@ TEST(slow_callbacks_are_told_with_their_durations, 20)
 	rig_close(&rig);
 }
 
-/* The last is a config of the size before slow_ns, which nobody reads then. */
+/* In the last case, the config's size ends before slow_ns, so the library ignores that value. */
 TEST_LOOP(slow_ns_decides_what_is_slow, 20, 5)
 {
 	static const struct {

@@ -54,7 +54,7 @@ static void advance_by_10000(const struct timerhub_event *event)
 	advance(hub, timerhub_now(hub) + 10000);
 }
 
-/* A call reads the clock once. */
+/* The lateness of a dispatch's events does not include the time that its callbacks take. */
 TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30)
 {
 	struct rig rig = rig_manual(4);
@@ -68,7 +68,7 @@ TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30)
 	rig_close(&rig);
 }
 
-/* As many slots as are free are taken, one after the other, before it is refused. */
+/* Asks for one timer more than are free: slots are taken one by one, and then all put back. */
 static void *refuse_many(void *arg)
 {
 	static struct timerhub_spec specs[101];

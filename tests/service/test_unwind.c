@@ -144,7 +144,7 @@ TEST_LOOP(unwind_ends_the_wait_for_the_callback, 60, WAYS)
 	rig_close(&rig);
 }
 
-/* More than there are callback cells; a new thread may have an old one's address. */
+/* Threads that end inside callbacks use up none of the hub's cells for running callbacks. */
 TEST(unwind_again_and_again_leaves_nothing, 240)
 {
 	struct rig rig = rig_manual(1);

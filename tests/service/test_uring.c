@@ -51,7 +51,7 @@ static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 {
 	struct io_uring_cqe *cqe;
 
-	/* flushes overflowed and deferred ones */
+	/* makes the kernel post completions that have overflowed or were deferred */
 	expect_eq(io_uring_get_events(ring), 0);
 	if (io_uring_peek_cqe(ring, &cqe) < 0)
 		return false;
@@ -60,7 +60,7 @@ static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 	return true;
 }
 
-/* Of a poll that has not ended. */
+/* Takes all completions and returns how many. Each must say that the poll goes on. */
 static unsigned ring_take(struct io_uring *ring)
 {
 	struct io_uring_cqe cqe;
@@ -74,7 +74,7 @@ static unsigned ring_take(struct io_uring *ring)
 	return count;
 }
 
-/* Of an ended poll; no other may follow. */
+/* Takes the completion that ends the poll, and checks that it has this result and is the last. */
 static void ring_ends(struct io_uring *ring, int result)
 {
 	struct io_uring_cqe cqe;
@@ -139,7 +139,7 @@ TEST_LOOP(poll_completes_each_time_that_events_come, 30, COUNT_OF(kinds))
 	io_uring_queue_exit(&ring);
 }
 
-/* The poll knows edges: a drain that leaves events must give one. */
+/* After a drain that leaves events, the poll completes again, although polls notice only edges. */
 TEST_LOOP(poll_completes_again_when_some_are_left, 30, COUNT_OF(kinds))
 {
 	struct io_uring ring;

@@ -23,7 +23,7 @@ void coroutine_init(struct coroutine *coroutine, void *stack, size_t stack_bytes
 /* For the running thread, once: it reads /proc, which is slow. */
 void coroutine_init_thread(struct coroutine *coroutine);
 
-/* Returns when another one switches back. */
+/* Continues the coroutine `to`. Returns when some coroutine switches back to `from`. */
 void coroutine_switch(struct coroutine *from, struct coroutine *to);
 
 /* The first call of each `entry`. */

@@ -295,7 +295,7 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/* For the owner: its ring; or its eventfd, and its timerfd or a negative number. */
+/* The owner thread polls either its io_uring, or its eventfd and its timerfd (-1: it has none). */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
@@ -381,7 +381,7 @@ long __wrap_syscall(long number, ...)
 		else
 			result = bell_read(fd, &count);
 	} else if (number == SYS_ppoll) {
-		/* only for a timerfd that is about to expire, and the simulated ones do at once */
+		/* lib/ waits until a due timerfd is readable; a simulated timerfd is so at once */
 		result = poll_look(va_arg(arguments, struct pollfd *), 1);
 	} else if (number == SYS_gettid) {
 		result = getpid(); /* all are the main thread */

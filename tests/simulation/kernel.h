@@ -16,9 +16,8 @@
 struct bell {
 	bool open;
 	uint64_t count;
-	uint64_t edges; /* number of writes, for edge-triggered pollers */
-	/* carried by the eventfd's lock */
-	struct memory_view view;
+	uint64_t edges;          /* number of writes, for edge-triggered pollers */
+	struct memory_view view; /* the vector clock that the eventfd's lock passes on */
 };
 
 struct kernel {
@@ -65,7 +64,7 @@ void kernel_begin(struct dice dice);
 
 /* Whether this request must fail; counts refuse_after down. */
 bool kernel_refuses(void);
-/* As by a signal. */
+/* Returns true, by chance, if the present wait must end early, as if a signal had come. */
 bool kernel_interrupts(void);
 /* For frequent calls, which would soon use up refuse_after. */
 bool kernel_denies(void);
@@ -76,9 +75,9 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 /* First in a fork()'s child: zeroes what is marked MADV_WIPEONFORK. */
 void kernel_forked(void);
 
-/* Of a hub with an owner thread. */
+/* Returns the time by the hub's clock. (A manual hub has no clock, only timerhub_advance().) */
 uint64_t kernel_clock_ns(void);
-/* The wall clock signals a timerfd with TFD_TIMER_CANCEL_ON_SET; CLOCK_BOOTTIME was suspended. */
+/* Sets the hub's clock, as settimeofday(2) would, or for CLOCK_BOOTTIME as a suspend would. */
 void kernel_set_clock(uint64_t now_ns);
 
 /* The owner's timerfd, open or not. */
@@ -90,9 +89,9 @@ static inline bool timerfd_is(int fd)
 bool timerfd_readable(void);
 /* When it expires, by CLOCK_MONOTONIC; UINT64_MAX: never. */
 uint64_t timerfd_at_ns(void);
-/* The same by the timerfd's own clock, without the time that its setting took. */
+/* Returns when the owner meant the timerfd to expire, by the timerfd's own clock. */
 uint64_t timerfd_meant_ns(void);
-/* Readable if it is due. */
+/* Makes the timerfd readable if its time has come. */
 void timerfd_look(void);
 void timerfd_close(void);
 void timerfd_begin(void);
@@ -101,13 +100,11 @@ void timerfd_begin(void);
 struct bell *kernel_bell(int fd);
 bool kernel_readable(int fd);
 
-/* As a program may before it drains. */
+/* Reads the eventfd, which resets it to 0, as a program may do before it drains the queue. */
 void kernel_read(int fd);
-/*
- * Like epoll_wait(2), until `until_ns`: until readable, or until the number of writes is not
- * `edges`.
- */
+/* Blocks until the eventfd is readable, or until `until_ns`, like epoll_wait(2). */
 void kernel_poll_level(int fd, uint64_t until_ns);
+/* Blocks until more than `edges` writes were made to `fd`, or until `until_ns`, as with EPOLLET. */
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
 
 /* `fd` was signalled: completes the ring's poll of it. */

@@ -23,7 +23,7 @@ static struct timerfd {
 	bool cancels;
 	clockid_t clock;
 	uint64_t at_ns;
-	/* at_ns, or for a relative time earlier: counted from the last time that the caller read */
+	/* as the caller meant it: a relative time counts from the caller's last clock reading */
 	uint64_t meant_ns;
 } timerfd;
 
@@ -37,7 +37,7 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
-/* Fails if it has spun for longer than kernel.spin_max_ns. */
+/* The owner thread reads its clock. Fails if it has spun for longer than kernel.spin_max_ns. */
 static void owner_reads(uint64_t now_ns)
 {
 	kernel.owner_reads(kernel.owner->relaxes != kernel.owner_relaxes);
@@ -126,8 +126,8 @@ bool timerfd_readable(void)
 }
 
 /*
- * The new clock decides when the owner's sleep ends: at once only if the timerfd is due by it, or
- * tells.
+ * If the new time makes the timerfd readable, a sleeping owner wakes at once. Otherwise it wakes
+ * when the timerfd expires by the new time, if that is sooner.
  */
 void kernel_set_clock(uint64_t now_ns)
 {
@@ -195,7 +195,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 	timerfd.at_ns =
 		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
 	timerfd.meant_ns = timerfd.at_ns;
-	/* the kernel adds its clock without an overflow; 1 stands for any time that has passed */
+	/* a relative time counts from now; lib/ asks for 1 ns if its deadline has passed */
 	if (!absolute && timerfd.at_ns < INT64_MAX) {
 		timerfd.meant_ns =
 			timerfd.at_ns == 1 ? 0 : scheduler.current->read_ns + timerfd.at_ns;

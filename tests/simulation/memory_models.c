@@ -185,11 +185,11 @@ static struct location *location_make(const volatile void *word)
 	return location;
 }
 
-/* And records the access. Neighbours in memory are neighbours in the table. */
+/* Records that the current actor accesses the word, and returns the word's history. */
 static struct location *location_of(const volatile void *word, unsigned bytes)
 {
 	uint32_t line = (uint32_t)((uintptr_t)word / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
-	uint32_t at = line << 4 | ((uintptr_t)word / 4 & 15);
+	uint32_t at = line << 4 | ((uintptr_t)word / 4 & 15); /* a line's words stay together */
 	struct location *location;
 	uint64_t value;
 
@@ -254,9 +254,9 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Fails if C11 lets the new store come before the last one, where it would be lost, which is not
- * modelled; unless it is seq_cst or races.c lists its file. After a read-modify-write nothing comes
- * between it and what it read, so a store after the latter is after the former.
+ * Fails if C11 allows the new store to precede the word's last store: that is not modelled. Seq_cst
+ * stores and the files in races.c are exempt. Whatever follows the store that a read-modify-write
+ * has read, follows the read-modify-write too.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -324,7 +324,7 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	return store->value;
 }
 
-/* The newest, as a read-modify-write does. */
+/* Returns the word's newest value, as a read-modify-write reads it. */
 static uint64_t location_take(struct location *location, int order)
 {
 	return location_read(location, location->count - 1,
@@ -349,7 +349,7 @@ static uint64_t load_ordered(const volatile void *word, unsigned bytes, int orde
 	return location_read(location, location_choose(location, order), order);
 }
 
-/* Count the access for law 6. */
+/* Counts the access as a step of the actor's call: own_steps.c limits a call's steps. */
 static void count_step(const volatile void *word, bool wrote)
 {
 	if (!own_steps_counted || memory.peeking)
@@ -463,7 +463,7 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 	return done;
 }
 
-/* Whether a pair has the values `before`; if not, either word may have been an older store. */
+/* Returns whether both words are `before`. An older store of either word may cause a mismatch. */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
 {
 	uint32_t number_low = location_choose(low, memory_order_relaxed);
@@ -479,7 +479,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* In one step; a release stores the view with both. */
+/* Compares and swaps both words in one step. A release stores the thread's view with each word. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {

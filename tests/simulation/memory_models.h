@@ -26,11 +26,10 @@ struct memory_view {
 
 struct memory {
 	enum memory_mode mode;
-	/* a check reads the library's words: the newest value, not recorded */
+	/* the test inspects lib/'s words: it gets the newest values, and no access is recorded */
 	bool peeking;
 	struct dice dice;
-	/* one load in so many that may return an older store does */
-	uint32_t stale_one_in;
+	uint32_t stale_one_in; /* n: one in n loads that may return an older store does so */
 };
 
 extern struct memory memory;
@@ -61,21 +60,22 @@ void memory_begin(enum memory_mode mode, struct dice dice);
 /* Begins or ends a check, whose accesses are not simulated. */
 void memory_peek(bool peek);
 
-/* The current actor has created it, or seen its end. */
+/* The current actor has created the thread (memory_born()), or has waited for its end. */
 void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
-/* Release to, acquire from, or both, like a lock. */
+/* The current actor releases to `view`, acquires from it, or does both, as a lock does. */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);
 void memory_lock(struct memory_view *view);
 
-/* As the kernel reads a word, and as it makes a release store. */
+/* The simulated kernel reads a word's newest value, or stores a value with release order. */
 uint32_t memory_newest(const void *word);
 void memory_tell(uint32_t *word, uint32_t value);
 
-/* Forgets earlier accesses; fails if one is not before the free; any access afterwards fails. */
+/* Memory was allocated: forgets all earlier accesses to it. */
 void memory_allocated(const void *base, size_t bytes);
+/* Memory is freed: fails if an access does not happen before the free. Later ones fail, too. */
 void memory_freed(const void *base, size_t bytes);
 
 #endif

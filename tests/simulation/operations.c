@@ -66,7 +66,7 @@ static uint64_t random_instant(struct dice *dice)
 		return ns + (UINT64_C(1) << ((world.unattended ? 20 : 8) + dice_below(dice, 24)));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
-		/* long past, so slots are soon reused and an outbox is soon full */
+		/* 64 ns is long past, so the timer expires at once and its slot is soon reused */
 		return 64;
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
@@ -114,7 +114,7 @@ static uint64_t random_instant(struct dice *dice)
 	return ns > DEADLINE_MAX_NS ? DEADLINE_MAX_NS : ns;
 }
 
-/* Mostly live, sometimes ended; NULL: none was ever armed. */
+/* Returns a timer, mostly a live one, sometimes an ended one; NULL if none was ever armed. */
 static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
@@ -128,7 +128,7 @@ static struct life *random_life(struct dice *dice)
 	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
 }
 
-/* Stays open until queue_leave(); -1 if it is closing or another worker's alone. */
+/* Returns the index of a queue that stays open until queue_leave(), or -1 if it can't be used. */
 static int queue_enter(struct dice *dice, const struct worker *consumer)
 {
 	int index = (int)dice_below(dice, world.queues_count);
@@ -236,8 +236,8 @@ static void operation_arm(struct worker *worker)
 }
 
 /*
- * On a closing queue, which is forbidden: the timer may be refused, dropped, or delivered to a
- * later queue, but freed memory must not be touched.
+ * Arms a timer on a closing queue, which the contract forbids. The arm may fail, and the timer may
+ * be lost or reach a later queue, but the library must not touch freed memory.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -336,12 +336,12 @@ static void operation_rearm(struct worker *worker)
 	struct own_steps steps;
 	int result;
 
-	/* its own, which may expire again before the callback returns */
+	/* a callback mostly re-arms its own timer, which may expire again before it returns */
 	if (worker->inside && !worker->actor->in_signal && !dice_one_in(dice, 4))
 		life = worker->inside;
 	if (!life || !oracle_knows(life))
 		return;
-	/* one in eight: to the deadline that it has */
+	/* FOCUS_FULL halves the time left; otherwise one re-arm in eight keeps the deadline */
 	if (world.plan->focus == FOCUS_FULL && !raced && life->writes_count > 0 &&
 	    life->writes[0].first_ns > begin_ns)
 		expires_ns = begin_ns + (life->writes[0].first_ns - begin_ns) / 2;
@@ -372,7 +372,7 @@ static void operation_rearm(struct worker *worker)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
-/* Up to MANY_MAX different ones that no worker's call is on. */
+/* Picks up to MANY_MAX different timers on which no call is in progress. Returns their number. */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
 {
@@ -424,8 +424,8 @@ static void operation_rearm_many(struct worker *worker)
 }
 
 /*
- * A timerhub_cancel_sync() from `begin` on has returned: no other worker runs the timer's callback,
- * nor will, if it was armed before.
+ * After a timerhub_cancel_sync() that began at the stamp `begin`, no other worker runs the timer's
+ * callback. If the arm had returned before `begin`, no worker will run the callback again.
  */
 static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
@@ -493,7 +493,7 @@ static bool operation_cancel(struct worker *worker)
 	return result == 0;
 }
 
-/* No other call may be on them. */
+/* Cancels timers on which no other call is in progress, so that the result is known. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -535,8 +535,8 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * Beside the mover, which sleeps until the time that its own call returned: this call may return an
- * earlier one, so it wakes the mover.
+ * A worker advances the manual hub. Normally the mover does this, an actor that sleeps until the
+ * next expiry. The worker wakes the mover, because the next expiry may be an earlier one now.
  */
 static void operation_advance(void)
 {
@@ -626,7 +626,7 @@ static void operation_split(void)
 		child_wait(pid);
 }
 
-/* After a wait's last look a fork is one after the wait: the child has its events. */
+/* A wait has its result, so a child forked from now on gets events instead of -EOWNERDEAD. */
 static void point_reached(enum test_point point)
 {
 	struct worker *worker = scheduler.current->argument;
@@ -635,7 +635,7 @@ static void point_reached(enum test_point point)
 		worker->consumes = false;
 }
 
-/* In a child that was forked inside it, this is the end. */
+/* A drain or wait has returned. In a child forked inside that call, checks `result` and exits. */
 static void consumed(struct worker *worker, int result)
 {
 	worker->consumes = false;
@@ -660,7 +660,7 @@ void operation_nested(void *argument)
 	struct worker *worker = argument;
 	struct dice before = worker->dice;
 
-	/* without the wiped page a child may touch a descriptor before it looks */
+	/* without MADV_WIPEONFORK a child may use a descriptor before it checks for a fork */
 	if (worker->consumes && kernel.wipes_on_fork && dice_one_in(&memory.dice, SPLIT_ONE_IN)) {
 		operation_split();
 		return;
@@ -737,7 +737,7 @@ static void on_event(const struct timerhub_event *event)
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
 	scheduler_step();
-	/* weak memory: others run meanwhile, up to three times */
+	/* under weak memory, other actors run up to three times during the callback */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();
@@ -761,10 +761,7 @@ static unsigned random_max(struct dice *dice)
 	return dice_one_in(dice, 2) ? EVENTS_MAX : 1 + (unsigned)dice_below(dice, 4);
 }
 
-/*
- * It found the queue empty, and nobody has written since it began: then the descriptor is not
- * readable, even if a thread was stopped just after a write.
- */
+/* After a drain has emptied a queue, the eventfd is readable only if it was written meanwhile. */
 static void take_end(struct taking *taking, int index, bool empty)
 {
 	int fd = timerhub_queue_fd(world.queues[index].queue);
@@ -859,7 +856,7 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 		report_failure("wait returned %d", result);
 }
 
-/* -ESHUTDOWN for a stop, not a close. The wait has found the queue empty. */
+/* Returns whether a wait got -ESHUTDOWN from a timerhub_queue_stop(), and not from a close. */
 static bool stopped(int index, const struct taking *taking)
 {
 	const struct world_queue *queue = &world.queues[index];
@@ -1076,7 +1073,7 @@ static void operations_stop(void)
 		world.kinds[i] = i < 8 ? 0 : i < 88 ? 30 : i < 89 ? 50 : i < 97 ? 79 : 97;
 }
 
-/* Arms, re-arms and races, few drains. */
+/* Mostly re-arms and races (a cancel, then an arm), some arms, few drains. */
 static void operations_full(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)

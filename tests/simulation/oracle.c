@@ -82,7 +82,7 @@ bool oracle_mover_sleeps(void)
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
 }
 
-/* Changes whenever the owner has run, or the manual hub was advanced. */
+/* Returns a number that changes whenever the owner runs or the manual hub is advanced. */
 static uint64_t oracle_mover_runs(void)
 {
 	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
@@ -124,7 +124,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* a consumer may still hold the removed write's event */
+		/* a drain in progress may still return an event of the deadline that is removed */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
@@ -204,9 +204,9 @@ static uint64_t life_due_ns(const struct life *life)
 }
 
 /*
- * A completed re-arm waits for no stopped thread: if it began after those inside calls on the
- * timer, its deadline is in force; what they have done came before, the rest does not count yet.
- * NEVER: there is no such re-arm.
+ * Returns by when a timer must expire while stopped threads are inside calls on it. The deadline of
+ * a re-arm that began after these threads stopped, and has returned, is in force. Returns NEVER if
+ * no such re-arm exists.
  */
 static uint64_t life_due_beside_stopped_ns(const struct life *life)
 {
@@ -238,7 +238,7 @@ static uint64_t life_due_beside_stopped_ns(const struct life *life)
 	return promised ? due_ns : NEVER;
 }
 
-/* A stopped call's deadline is none. */
+/* Returns whether the timer may have expired. Deadlines of calls in progress do not count. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
@@ -359,8 +359,8 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * A re-arm from `begin` on has returned: it replaces each deadline whose call returned before.
- * Unless `withdrawn`, a consumer may still hold an event of one.
+ * A re-arm that began at `begin` has replaced the deadlines of all calls that had returned before.
+ * Unless `withdrawn`, a drain in progress may still return an event of a replaced deadline.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -377,10 +377,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			write->closed = oracle_stamp();
 			i++;
 		} else {
-			/*
-			 * a consumer may hold a period of it, and return after those with later
-			 * ones
-			 */
+			/* a slow drain may still return a period counted from this deadline */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
 			i++;
@@ -388,10 +385,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 	}
 }
 
-/*
- * The delivered deadline is another call's than assumed. False: no arm or re-arm that had not
- * returned before `begin` can have given it.
- */
+/* Finds a call that may have given the delivered deadline and had not returned before `begin`. */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
 	for (unsigned i = 0; i < life->writes_count; i++) {
@@ -407,7 +401,7 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	return false;
 }
 
-/* Without the call from `begin`; with `sure` only if certainly. */
+/* Returns whether a deadline, besides that of the call at `begin`, may be (`sure`: is) in force. */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
 	for (unsigned i = 0; i < life->writes_count; i++) {
@@ -421,8 +415,8 @@ static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 }
 
 /*
- * For a kept timer's re-arm that nothing overlapped: 0 if it moved an undelivered deadline, 1 if it
- * was idle. What a consumer's call holds is unknown.
+ * If no other call overlaps the re-arm of a timer with TIMERHUB_KEEP, it returns 0 if a deadline
+ * was still to be delivered, and 1 if not. During a drain, 1 is right in any case.
  */
 static void life_idle_told(const struct life *life, uint64_t begin, int result)
 {
@@ -435,7 +429,7 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/* No consumer may hold an event of one. */
+/* Forgets replaced deadlines. No drain may be in progress, which could return their events. */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -445,7 +439,7 @@ static void life_forget_closed(struct life *life)
 			i++;
 }
 
-/* Perhaps in force, without the one from `begin`. */
+/* Returns how many deadlines may be in force, without that of the call that began at `begin`. */
 static unsigned life_writes_open(const struct life *life, uint64_t begin)
 {
 	unsigned open = 0;
@@ -459,7 +453,7 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 {
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
-	/* of several open ones, a consumer may still hold one's expiry */
+	/* if several deadlines may have been in force, a drain may still return the event of one */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
 	if (alone && write)
@@ -487,19 +481,16 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 	    !life_match_anew(life, begin))
 		fail("timer %u was re-armed, and its old deadline was delivered",
 		     life_number(life));
-	/* out of order, they may be counted from either deadline */
+	/* periods returned out of order may count from the old deadline or from the new one */
 	life->ahead_lost |= life->ahead_count > 0;
 	life->ahead_count = 0;
-	/*
-	 * a consumer that found it early, after a clock set back, and is about to tell the owner,
-	 * does not know of the re-arm
-	 */
+	/* the clock was set back: a drain may still be giving the early timer back to the owner */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/* else a period from before may still be counted */
+		/* without a drain meanwhile, the next period counts from the new deadline */
 		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
@@ -587,7 +578,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
-/* Unless a consumer may hold an event. */
+/* Frees the timer's data, unless a drain has returned its event, or is perhaps about to. */
 void oracle_silenced(struct life *life)
 {
 	const struct taking *taking = oracle.queues[life->queue].takings;
@@ -685,7 +676,7 @@ static bool write_matches(const struct life *life, const struct write *write,
 
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
-	/* in progress: any reading up to now; a simulated periodic timer is always absolute */
+	/* the relative deadline of a call in progress is unknown; periodic ones are absolute */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
 	return expires_ns >= write->first_ns && expires_ns <= last_ns;
@@ -695,7 +686,7 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 {
 	struct write *found = NULL;
 
-	/* first one in force, then a call in progress, which may be refused, then a replaced one */
+	/* prefer a deadline in force, then one of a call in progress, then a replaced one */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
 
@@ -733,7 +724,7 @@ static void life_catch_up(struct life *life, struct write *write)
 	}
 }
 
-/* Then either may have been delivered. */
+/* Returns whether another call than that of `write` may have given the delivered deadline. */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
 {
@@ -744,7 +735,7 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 	return false;
 }
 
-/* At least 1; the first is at `first_ns`. */
+/* Returns how many periods are due by `now_ns` if the first is due at `first_ns`; at least 1. */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
 	return now_ns < first_ns ? 1 : (now_ns - first_ns) / life->interval_ns + 1;
@@ -761,7 +752,7 @@ static void life_check_count(const struct life *life, const struct taking *takin
 		     life_number(life), event->count, at_least, at_most);
 }
 
-/* An earlier consumer may hold it, or have found the timer cancelled. */
+/* Returns true if an overlapping drain may hold an earlier period, or dropped it at a cancel. */
 static bool life_may_lack_periods(const struct life *life, const struct taking *taking)
 {
 	if (life_active(life) && life->calls == 0)
@@ -774,7 +765,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 {
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
-	/* or counted from an earlier deadline, if a second consumer holds the period just before */
+	/* the period may also count from another deadline, if two drains overlap the re-arm */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
 
@@ -787,13 +778,13 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		life->matched_ns = event->expires_ns;
 		life_catch_up(life, write);
 	} else if (write) {
-		/* an earlier write's, or a later period of this one */
+		/* counted from a replaced deadline, or a later period of the present one */
 		life->ahead_lost = true;
 	} else if (!life_may_lack_periods(life, taking) && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/* a second consumer has the previous one, not returned yet */
+		/* a second drain has taken the period before, and has not returned it yet */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -803,7 +794,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
-/* Fails if the consumer's view lacks the begin of the arm or re-arm that gave the deadline. */
+/* The begin of the arm or re-arm that gave a deadline happens before the deadline's delivery. */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
@@ -835,8 +826,8 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * A delivery makes a kept timer idle, and ends each deadline whose call returned before it began;
- * one that overlaps may still expire.
+ * A delivery makes a timer with TIMERHUB_KEEP idle: it ends the deadlines of all calls that had
+ * returned before the drain began. The deadline of an overlapping call may still expire.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -959,7 +950,7 @@ void oracle_taken(struct taking *taking, const struct timerhub_event *event)
 		life_delivered_once(life, taking, event);
 }
 
-/* Empty, with the owner asleep all the time: a due timer's event that must be there is lost. */
+/* A drain found the queue empty while the owner slept. Fails if the queue must have an event. */
 static void oracle_found_empty(const struct taking *taking)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -987,7 +978,7 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/* Fails for a period without the one before it; no consumer's call may be in progress. */
+/* With no drain in progress, fails if a period was delivered, but not the period before it. */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1051,7 +1042,7 @@ void oracle_walk_end(const struct walk *walk)
 		const struct life *life = oracle.active[i];
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
-		/* a call in progress may have ended it */
+		/* a timer that a call in progress may have ended need not be shown */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
 			fail("timer %u lives, and is not shown", life_number(life));
@@ -1110,10 +1101,7 @@ unsigned oracle_quiet(void)
 		/* time may have passed between its last reading and its sleep */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
-		/*
-		 * a consumer with a reading from before the set back may still make it ARMED, and
-		 * tell the owner
-		 */
+		/* the clock was set back: a drain may be giving the timer back to the owner */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
 		if (!life->must)
@@ -1127,8 +1115,8 @@ unsigned oracle_quiet(void)
 }
 
 /*
- * Has become due while the owner spins, by an arm or re-arm that had returned before the owner's
- * last reading: the look after that ends the spin.
+ * Returns whether a timer must end the owner's spin: it became due during the spin, and its arm or
+ * re-arm had returned before the owner last read the clock.
  */
 static bool life_should_end_spin(const struct life *life)
 {
@@ -1146,7 +1134,7 @@ static bool life_should_end_spin(const struct life *life)
 
 void oracle_owner_reads(bool spins)
 {
-	/* elsewhere a look may see an older value, and the next ends the spin */
+	/* not in mode c11, where the owner may see a new timer only at a later reading */
 	for (unsigned i = 0; spins && memory.mode == MEMORY_SC && i < oracle.active_count; i++)
 		if (life_should_end_spin(oracle.active[i]))
 			fail("timer %u is due, but the owner has spun since %" PRIu64,
@@ -1169,8 +1157,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * Set back, a due timer may be early, and comes when the new clock reaches it, perhaps at its old
- * place in the queue.
+ * If the clock is set back, a timer that was due may be early again. Its event is delivered when
+ * the clock reaches the deadline, perhaps in the old order.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

@@ -36,8 +36,8 @@ enum life_state {
 /* The deadline that one arm or re-arm gave. */
 struct write {
 	/*
-	 * a range, since the reading for a relative one is not known; for a periodic timer first_ns
-	 * is exact, the next
+	 * the deadline is in this range: a relative one counts from a clock reading that the oracle
+	 * does not know; first_ns is the exact next deadline of a periodic timer
 	 */
 	uint64_t first_ns, last_ns;
 	unsigned thread; /* the calling thread, and that thread's epoch when the call began */
@@ -47,11 +47,10 @@ struct write {
 	bool maybe;
 	/* end is STAMP_NONE during the call */
 	uint64_t begin, end;
-	/* periodic, kept: when a later write replaced it, or STAMP_NONE */
-	uint64_t closed;
+	uint64_t closed; /* stamp at which a re-arm or delivery ended the deadline, or STAMP_NONE */
 };
 
-/* A period returned while a second consumer still held an earlier one. */
+/* A period that one drain has returned before another drain returned the period before it. */
 struct ahead {
 	uint64_t expires_ns, count;
 };
@@ -70,7 +69,7 @@ struct life {
 	bool crowded;
 	uint64_t arm_begin; /* stamp at which the arming call began */
 	enum life_state state;
-	/* in oracle.active while ARMING or LIVE */
+	/* the timer's index in oracle.active while `state` is LIFE_ARMING or LIFE_LIVE */
 	unsigned index;
 	unsigned calls;              /* number of calls on the timer that have not returned yet */
 	uint8_t callers[ACTORS_MAX]; /* the same, for each actor */
@@ -78,10 +77,7 @@ struct life {
 	uint64_t must_since;         /* stamp at which the field `must` became true */
 	/* a call in progress may still use the dropped timer's slot */
 	bool lingers;
-	/*
-	 * re-armed when due, or the clock was set back: the event may come at an earlier expiry's
-	 * place
-	 */
+	/* the next event may come out of order: re-armed when due, or the clock was set back */
 	bool loose;
 	/* when it may have been due before the clock was set back; 0: not */
 	uint64_t was_due;
@@ -101,7 +97,7 @@ struct life {
 	struct memory_view view; /* view of the lock by which a program guards the handle */
 	/* has the handle before the arm returns */
 	const struct actor *armer;
-	/* the handle was given out, so all may have it */
+	/* the arm or a delivery has returned the handle, so every worker may use it */
 	bool told;
 	bool freed;   /* true if the timer's data has been freed */
 	bool by_hand; /* true if some of the timer's events were drained and not dispatched */
@@ -161,18 +157,15 @@ struct oracle {
 	struct oracle_queue queues[QUEUES_MAX];
 	uint64_t armed, delivered, retired, cancelled, dropped, overruns;
 	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
-	/*
-	 * arms do not synchronize with what freed slots, so one may be refused though a slot is
-	 * free
-	 */
+	/* arms do not synchronize with calls that free slots, and may fail while a slot is free */
 	bool apart;
 	struct memory_view places_view;
-	/* who expires timers: the owner, or who advances the manual hub */
+	/* the actor that expires timers: the owner thread, or the one that advances a manual hub */
 	const struct actor *mover;
 	bool mover_sleeps;
 	unsigned advancing; /* number of workers that are inside timerhub_advance() now */
 	uint64_t advances;  /* number of all calls of timerhub_advance() by workers */
-	/* workers inside timerhub_stats(), and a bound of the live timers meanwhile */
+	/* number of workers inside timerhub_stats(); the most timers that can be live meanwhile */
 	unsigned counting, live_most;
 };
 
@@ -186,16 +179,16 @@ bool oracle_full(void);
 
 /* `first_ns` is the smallest possible deadline. There must be room, see oracle_full(). */
 struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, uint64_t first_ns);
-/* Armed or refused; the deadline is up to `later_ns` after `first_ns`, 0 for an absolute one. */
+/* The arm has returned `result`. The deadline is at most `later_ns` after `first_ns`. */
 void oracle_arm_end(struct life *life, int result, uint64_t later_ns);
 
-/* A re-arm, cancel or query. The timer may have ended; NULL: a handle of none. */
+/* A re-arm, cancel or query begins. The timer may have ended; NULL if no timer has the handle. */
 void oracle_call_begin(struct life *life);
 struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
 void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns);
-/* Kept, without a deadline that may still be delivered. */
+/* Returns whether a timer with TIMERHUB_KEEP has no deadline that may still be delivered. */
 bool oracle_idles(const struct life *life);
-/* Kept, and perhaps idle. */
+/* Returns true if the oracle can't tell whether a timer with TIMERHUB_KEEP has a deadline. */
 bool oracle_unsure(const struct life *life);
 void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
@@ -205,21 +198,21 @@ void oracle_walk_begin(struct walk *walk);
 void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns);
 void oracle_walk_end(const struct walk *walk);
 
-/* The current actor may have its handle. */
+/* Returns whether the current actor can have got the timer's handle. */
 bool oracle_knows(const struct life *life);
 /* From now on no callback of it may run. */
 void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
 void oracle_taken(struct taking *taking, const struct timerhub_event *event);
-/* A wait said stopped and empty: fails if what was due before must be there. */
+/* A wait reported a stopped, empty queue. Fails if an event had to be there before the wait. */
 void oracle_shut_down(const struct taking *taking);
-/* `empty`: it found no more. */
+/* A drain, dispatch or wait has ended. `empty`: the call found no further event. */
 void oracle_take_end(struct taking *taking, bool empty);
 /* For lack of work. */
 bool oracle_mover_sleeps(void);
 
-/* A consumer may hold events of it. */
+/* Returns whether a drain, dispatch or wait in progress may hold events of the queue. */
 bool oracle_taking(unsigned queue);
 
 /* Returns the stamp at which the close began. */
@@ -227,8 +220,8 @@ uint64_t oracle_drop_begin(unsigned queue);
 void oracle_drop_end(unsigned queue, uint64_t begin);
 
 /*
- * When no actor can run: what is due is in its queue, and the owner sleeps past nothing. Returns
- * the queues that must have events, as bits.
+ * When no actor can run, every due timer has its event in its queue, and the owner does not sleep
+ * beyond a deadline. Returns the queues that must have events, as bits.
  */
 unsigned oracle_quiet(void);
 
@@ -238,7 +231,7 @@ unsigned oracle_quiet(void);
  */
 void oracle_owner_reads(bool spins);
 
-/* In virtual time; NEVER: none. */
+/* Returns when the next timer is due, in the simulation's virtual time, or NEVER. */
 uint64_t oracle_next_ns(void);
 
 /* From `before_ns`. */

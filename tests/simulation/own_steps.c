@@ -84,7 +84,7 @@ static struct written *written_find(const volatile void *word)
 	return &table[at];
 }
 
-/* Of the call's last access, replaced by the present one. */
+/* Returns the stamp of the call's last access to the word, and stores the present stamp. */
 static uint64_t call_sees(struct own_steps *call, const volatile void *word)
 {
 	uint32_t at = word_hash(word) >> 26; /* below OWN_WORDS */

@@ -32,8 +32,8 @@ extern bool own_steps_counted; /* false: this run counts no steps */
 void own_steps_start(bool counted);
 
 /*
- * For `timers` timers. A signal handler counts as another thread, so the caller surrounds it by
- * pause and resume.
+ * A call on `timers` timers begins. A signal handler counts as another thread: own_steps_pause()
+ * is called before it, and own_steps_resume() after it.
  */
 void own_steps_begin(struct own_steps *call, const char *name, unsigned timers);
 void own_steps_end(const struct own_steps *call);

@@ -33,8 +33,7 @@ struct granule {
 	int32_t write_epoch;
 	uint32_t write_mask : 4, write_pc : PC_BITS;
 	uint16_t writer;
-	/* threads that have read since the last write of all four */
-	uint16_t readers;
+	uint16_t readers; /* a bit for each thread that read since a write of all four bytes */
 	struct {
 		int32_t epoch;
 		uint32_t mask : 4, pc : PC_BITS;
@@ -44,7 +43,7 @@ struct granule {
 _Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
 static size_t watched_bytes; /* PLAIN_BYTES, or 0 while accesses are not checked */
 
-/* as last_of() encodes it; 0: none */
+/* the last access to each granule, as last_of() encodes it; 0 if there was none */
 static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
@@ -140,7 +139,7 @@ static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-/* In this run, or since it was allocated. */
+/* The granule's first access in this run, or since its memory was allocated. */
 static void granule_begin(size_t index, uint32_t pc)
 {
 	struct page *page = &pages[index / PAGE_GRANULES];
@@ -172,7 +171,7 @@ static void granule_write(struct granule *granule, unsigned mask, uint32_t pc)
 	granule->write_mask = mask & 15;
 	granule->write_pc = pc & ((1u << PC_BITS) - 1);
 	granule->writer = (uint16_t)scheduler_self();
-	/* what is after this write is after those reads too */
+	/* an access that happens after this write also happens after the reads before it */
 	if (mask == 15)
 		granule->readers = 0;
 }

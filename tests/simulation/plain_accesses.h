@@ -21,8 +21,9 @@ void plain_begin(void);
 
 void plain_watch(bool watch);
 
-/* Forgets all accesses; fails for one that is not before the free. */
+/* Memory was allocated: forgets all earlier accesses to it. */
 void plain_allocated(const void *base, size_t bytes);
+/* Memory is freed: fails if an access to it does not happen before the free. */
 void plain_freed(const void *base, size_t bytes);
 
 /* For atomic accesses. */

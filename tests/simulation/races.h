@@ -16,12 +16,12 @@ struct accesses {
 	struct source_location places[MEMORY_THREADS];
 };
 
-/* Fails, with both places, if one does not happen before the current actor's. */
+/* Fails, naming both places, if a recorded access does not happen before the present access. */
 void accesses_check(const struct accesses *accesses, const char *what,
                     struct source_location place);
 void accesses_note(struct accesses *accesses, struct source_location place);
 
-/* Of the atomic stores at this line. */
+/* Returns whether two atomic stores of this line may come in either order, although one is lost. */
 bool races_allowed(struct source_location place);
 
 /* One piece of plain data. */

@@ -36,8 +36,7 @@ static struct {
 	bool has_timeout;
 	uint64_t timeout_at_ns; /* when it completes; UINT64_MAX: never */
 	bool ppoll_denied;
-	/* carried by the ring's lock */
-	struct memory_view view;
+	struct memory_view view; /* the vector clock that the ring's lock passes on */
 } ring;
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
@@ -127,7 +126,7 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 	return error;
 }
 
-/* Once a completion was kept, all later ones are, until the library asks for them. */
+/* Returns true if the queue is full, or must first take the completions kept for lack of room. */
 static bool ring_is_full(void)
 {
 	return ring.kept_count > 0 || ring.cq_tail - ring.cq_head == CQES;
@@ -159,7 +158,7 @@ static void ring_flush(void)
 		ring_complete(ring.kept[i]);
 }
 
-/* The poll ends with it by chance, or if the queue is full. */
+/* Completes a poll. By chance, or if the queue is full, it is the poll's last completion. */
 static void ring_post(unsigned poll)
 {
 	bool last = ring_is_full() || kernel_interrupts();
@@ -204,7 +203,7 @@ static void ring_submit_poll(const struct io_uring_sqe *sqe)
 		ring_post((unsigned)sqe->user_data);
 }
 
-/* A new timeout, or an update, which completes only if there is none. */
+/* Sets or updates the timeout. An update posts a completion only if no timeout is set. */
 static void ring_submit_timeout(const struct io_uring_sqe *sqe)
 {
 	bool updates = sqe->opcode == IORING_OP_TIMEOUT_REMOVE;

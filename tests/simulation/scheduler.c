@@ -138,7 +138,7 @@ static void scheduler_deal(uint32_t roll)
 		simulation_steps_left = (int)(roll >> 2 & scheduler.length_mask);
 }
 
-/* Returns when the caller is chosen again. */
+/* Chooses the next actor and switches to it. Returns when the caller is chosen again. */
 static void scheduler_go_on(uint32_t roll)
 {
 	struct actor *self = scheduler.current;
@@ -233,7 +233,7 @@ void simulation_relax(void)
 		scheduler_yield();
 }
 
-/* As a thread-local variable's address does. */
+/* Returns a different address in each actor, as a thread-local variable has in each thread. */
 void *simulation_thread(void)
 {
 	return scheduler.current;

@@ -33,7 +33,7 @@ struct actor {
 	bool over;           /* true if the actor's function `run` has returned */
 	uint64_t runs;       /* number of switches to this actor */
 	uint64_t relaxes;    /* number of pauses while the actor spun */
-	/* sometimes called on it between two steps, like a signal handler */
+	/* called by chance between two steps of the actor, like a signal handler */
 	void (*signal)(void *argument);
 	bool in_signal;
 	uint64_t read_ns; /* the time that the actor last read outside its signal */
@@ -48,13 +48,12 @@ struct scheduler {
 	uint32_t runnable; /* a bit for each actor that is not blocked, stalled or ended */
 	/* run only if all runnable ones are unlucky */
 	uint32_t unlucky;
-	uint64_t now_ns;   /* virtual time */
-	uint64_t next_ns;  /* no blocked actor continues without a wake before this time */
-	uint64_t switches; /* number of times that the scheduler chose the next actor */
-	unsigned held;     /* while `held` is not 0, no other actor runs */
-	int steps_kept;    /* value of simulation_steps_left when the hold began */
-	/* usual most steps without a switch */
-	uint32_t length_mask;
+	uint64_t now_ns;      /* virtual time */
+	uint64_t next_ns;     /* no blocked actor continues without a wake before this time */
+	uint64_t switches;    /* number of times that the scheduler chose the next actor */
+	unsigned held;        /* while `held` is not 0, no other actor runs */
+	int steps_kept;       /* value of simulation_steps_left when the hold began */
+	uint32_t length_mask; /* the most steps that an actor makes between two switches */
 	/* one switch in so many stalls; 0: none */
 	uint32_t stall_one_in;
 	unsigned stall_bits;  /* log2 of the longest stall */
@@ -63,7 +62,7 @@ struct scheduler {
 	struct dice dice;
 	/* nobody can run, and time is about to pass to next_ns */
 	void (*quiet)(void);
-	/* nor waits for a time: must wake one, or fail the run */
+	/* called if no actor can run or waits for a time: must wake one, or fail the run */
 	void (*stuck)(void);
 };
 
@@ -75,7 +74,7 @@ static inline unsigned scheduler_self(void)
 	return scheduler.self;
 }
 
-/* Without a switch of stacks. */
+/* Makes `actor` the current actor, but does not switch to its stack. */
 static inline void scheduler_enter(struct actor *actor)
 {
 	scheduler.current = actor;
@@ -107,7 +106,7 @@ void scheduler_wake(const void *on, unsigned count);
 /* At `until_ns` at the latest. */
 void scheduler_hasten(struct actor *actor, uint64_t until_ns);
 
-/* From now on nobody is stalled or unlucky. */
+/* Continues all stalled actors, and stalls none from now on. */
 void scheduler_calm(void);
 
 #endif

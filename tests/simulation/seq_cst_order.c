@@ -26,21 +26,20 @@ static struct event {
 	int32_t epoch; /* epoch of the event's thread when it made the event */
 	int32_t left;  /* epoch of the thread's next access to another word; or LEFT_NEVER */
 } events[SC_EVENTS];
-/* the known events before event i in psc */
+/* befores[i]: a bit for each kept event that precedes event i in psc */
 static uint32_t befores[SC_EVENTS];
 /* event n is events[n % SC_EVENTS] */
 static unsigned events_made;
 
-/* Were before a forgotten event, so count as before all later ones. */
+/* The kept events that precede a forgotten event. They count as preceding all later events. */
 static uint32_t always;
 
-/* By thread: the word accessed last, and the view when that began. */
+/* For each thread: the word of its last access, and its view when it began to access that word. */
 static struct {
 	const void *word;
 	struct memory_view other;
 	unsigned horizon; /* value of events_made when the thread's call of the library began */
-	/* the thread's events since then */
-	uint32_t here;
+	uint32_t here;    /* a bit for each event of the thread since it began to access `word` */
 } threads[MEMORY_THREADS];
 
 void sc_begin(void)
@@ -82,7 +81,7 @@ static unsigned first_kept(void)
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
-/* Directly before an access of `word` by the current actor now. */
+/* Returns whether, in psc, the event directly precedes the current actor's access to `word`. */
 static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
                            const struct memory_view *after)
 {
@@ -95,14 +94,15 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
-/* So that the newest is the highest. */
+/* Rotates a set of events, so that the newest event has the highest bit. */
 static uint32_t turned(uint32_t bits, unsigned turn)
 {
 	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
 }
 
 /*
- * An event's own predecessors come with it, so they are skipped; the newest usually has the most.
+ * Returns all events that precede an access to `word`. The search begins at the newest event,
+ * because the predecessors of an event that was found need no check of their own.
  */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
@@ -123,7 +123,7 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 	return before;
 }
 
-/* Newer than store `number`: what a load of that one misses. */
+/* Returns the stores after store `number`, which a load that returns this store misses. */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
@@ -138,10 +138,7 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 {
 	uint32_t missed = events_missed(word, number);
 
-	/*
-	 * not the oldest's, which the load's event replaces and which then counts as before all
-	 * later ones
-	 */
+	/* the load replaces the oldest event, which then precedes all, so it can't be missed */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;
 	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)

@@ -27,13 +27,13 @@ void sc_call(void);
 /* Its memory is used again, and its stores are numbered from 0 again. */
 void sc_forget(struct sc_word *word);
 
-/* The word or object here, with any memory order. */
+/* The current actor accesses an atomic word, in any memory order, or an object like a lock. */
 void sc_access(const void *word);
 
 /* May a seq_cst load return store `number` (from 0)? `after` is the thread's view afterwards. */
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 
-/* A store with this number, or a load that returned it. */
+/* Records a seq_cst access: the store with this number, or a load that returned that store. */
 void sc_made(struct sc_word *word, uint32_t number, bool store);
 
 #endif

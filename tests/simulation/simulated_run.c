@@ -77,7 +77,7 @@ static void world_open_hub(struct dice *dice)
 	kernel.spin_max_ns = config.spin_ns > EARLY_WAKE_NS ? config.spin_ns : EARLY_WAKE_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
-	/* in attempt k the k-th request for memory, a descriptor or a thread is refused */
+	/* the k-th request for memory, a descriptor or a thread fails; if k is 13, none does */
 	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
 		kernel.refuse_after = k <= 12 ? k : 0;
 		result = timerhub_open(&world.hub, &config);
@@ -107,7 +107,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 		world.refusing += refuse;
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
-		/* two at once, and the wrong one may be refused */
+		/* of two opens at once, the refusal may hit the one that was not meant */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
 			report_failure("a queue was refused, %d, for no reason", result);
@@ -182,7 +182,7 @@ static void mover_run(void *unused)
 		now_ns = scheduler.now_ns;
 		report_tell("  advance");
 		result = timerhub_advance(world.hub, now_ns, &next_ns);
-		/* the worker that advances calls afterwards; it may be stalled */
+		/* a worker is advancing the hub, perhaps stalled, and wakes this actor later */
 		if (result == -EBUSY) {
 			mover_poll(UINT64_MAX);
 			continue;
@@ -379,7 +379,7 @@ static void world_wait_for_workers(void)
 		memory_join((unsigned)(world.workers[i].actor - scheduler.actors));
 }
 
-/* Of the queues that this actor closes at the end, the oracle does not know. */
+/* Tells the oracle that the owner reads the clock, except while world_close() closes the queues. */
 static void world_owner_reads(bool spins)
 {
 	if (!world.over)

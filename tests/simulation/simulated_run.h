@@ -23,8 +23,7 @@ enum focus {
 	FOCUS_PUSH,  /* near deadlines and many cancels, so the inbox gets many pushes */
 	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
-	/* raced slots, beside stopped threads or an inbox that is not drained */
-	FOCUS_FULL,
+	FOCUS_FULL,  /* calls race for a slot; threads are stopped, or the inbox is not emptied */
 };
 
 /* From the command line. */
@@ -38,9 +37,8 @@ struct plan {
 struct world_queue {
 	/* NULL: not open */
 	struct timerhub_queue *queue;
-	int fd; /* the queue's eventfd */
-	/* calls that must return before it is closed */
-	unsigned users;
+	int fd;         /* the queue's eventfd */
+	unsigned users; /* number of calls that must return before the queue is closed */
 	bool closing;
 	/* workers dispatch, so each timer needs a callback */
 	bool dispatched;
@@ -63,7 +61,7 @@ struct worker {
 	uint64_t edges[QUEUES_MAX];
 	struct taking *taking; /* the worker's dispatch in progress, or NULL */
 	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
-	/* the queue that it waits for or polls, or -1 */
+	/* index of the queue that the worker waits on, and of the one that it polls; or -1 */
 	int blocked_on, polls_edge;
 	struct walk walk;      /* the worker's call of timerhub_each() in progress */
 	struct life *works_on; /* the timer of the worker's last arm or re-arm */
@@ -91,11 +89,10 @@ struct world {
 	uint8_t kinds[OPERATION_KINDS];
 	/* opens of queues in progress that may be refused */
 	unsigned refusing;
-	/* the end of the last such open */
-	uint64_t refused;
-	bool late;       /* workers arm timers on closing queues, which the contract forbids */
-	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
-	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
+	uint64_t refused; /* stamp at the end of the last queue open that could be refused */
+	bool late;        /* workers arm timers on closing queues, which the contract forbids */
+	bool waits;       /* if a worker may wait, it cancels by timerhub_cancel_sync() */
+	bool dispatches;  /* true if the events of every queue are dispatched to callbacks */
 	/* by operation */
 	uint8_t doers[OPERATIONS_MAX];
 };
@@ -105,17 +102,17 @@ extern struct world world;
 /* A broken law ends the process. */
 void world_run(const struct plan *plan);
 
-/* Sometimes after a refusal. */
+/* Opens the queue, sometimes at the second attempt, after the simulated kernel refused one. */
 void world_open_queue(unsigned index, struct dice *dice);
 
 /* Stops the queue, so that no wait on it blocks any more. */
 void world_stop_queue(unsigned index);
 
-/* timerhub_stats() against the oracle, while no call that changes the hub is in progress. */
+/* While no call that changes the hub is in progress, timerhub_stats() agrees with the oracle. */
 void world_conserve(void);
 
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
-/* And which are more frequent. */
+/* Chooses for the whole run which kinds of operations are more frequent than others. */
 void operations_begin(struct dice *dice);
 void operation_run(struct worker *worker, unsigned number);
 /* Inside a signal handler or a callback. */

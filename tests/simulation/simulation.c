@@ -232,7 +232,7 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	/* each process's last seed was not run */
+	/* each process took one seed more than it ran */
 	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "

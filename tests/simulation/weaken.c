@@ -18,7 +18,7 @@ static struct {
 	bool made; /* true if the access in progress is the weakened access */
 	/* weaken_stale_one_in() returns 2 for the loads that weaken.h lists */
 	bool eager;
-	/* by thread: for how many loads it still does */
+	/* by thread: for so many of its next loads weaken_stale_one_in() returns 2 */
 	unsigned left[MEMORY_THREADS];
 } weaker;
 

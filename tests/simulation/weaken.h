@@ -20,7 +20,7 @@ bool weaken_parse(const char *what);
 /* --weaken was accepted */
 extern bool weaken_asked;
 
-/* For the access at simulation_line. */
+/* Returns the memory order of the access at simulation_line: `order`, or the weaker one. */
 int weaken_order_here(int order);
 
 static inline int weaken_order(int order)
@@ -39,7 +39,7 @@ static inline int weaken_order(int order)
  */
 uint32_t weaken_stale_one_in(bool weak);
 bool weaken_made(void);
-/* Makes it, or loads what it has stored. */
+/* The current actor makes the weakened access, or loads a value that this access has stored. */
 void weaken_seen(void);
 void weaken_begin(void);
 

@@ -36,7 +36,7 @@ struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
 
 /* Opens a connection to the database that waits up to 20 s for others. */
 sqlite3 *sql_open(void);
-/* Run SQL, which must succeed, on a connection, and on the plain one. */
+/* Run SQL, which must succeed: sql_on() on the given connection, sql() on `plain`. */
 void sql_on(sqlite3 *db, const char *text);
 void sql(const char *text);
 /* The first column of the first row, -1 if there is none. */
@@ -45,7 +45,7 @@ int64_t sql_number(const char *text);
 const char *sql_text(const char *text);
 
 uint64_t put_in(uint64_t delay_ns, const char *key, const char *data);
-/* Takes one, which must arrive. */
+/* Takes and returns one task, which must arrive. */
 struct timerhub_store_task take_one(void);
 /* Nothing is due. */
 void take_none(void);

@@ -84,7 +84,7 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
 
 __typeof__(pwrite) pwrite64 __attribute__((alias("pwrite")));
 
-/* Of a book; SQLite writes by pwrite() only. */
+/* Only records a write to the book; other writes pass. SQLite writes by pwrite(). */
 ssize_t write(int fd, const void *data, size_t bytes)
 {
 	struct record record = { .kind = 'B', .file = file_of(fd), .bytes = (uint32_t)bytes };

@@ -349,7 +349,7 @@ STORE_TEST_LOOP(commit_in_is_true_when_the_caller_commits, 60, 2)
 	sql("COMMIT");
 }
 
-/* The numbers of an earlier commit would look like this one's. */
+/* A commit with an invalid change must also overwrite old results in the changes beside it. */
 STORE_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
 {
 	struct timerhub_store_change changes[3];
@@ -393,7 +393,7 @@ STORE_TEST(commit_in_refuses_what_it_cannot_promise, 60)
 	expect_eq(sqlite3_step(writes), SQLITE_ROW);
 	expect_eq(timerhub_store_commit_in(store, plain, two, 2), -EINVAL);
 	expect_eq(sqlite3_finalize(writes), SQLITE_OK);
-	/* an address that is not that of the library's SQLite */
+	/* rand() stands for a function of another copy of SQLite than the library's */
 	expect_eq(timerhub_store_commit_in_checked(store, plain, &change, 1, rand), -EXDEV);
 	sqlite3_progress_handler(plain, 1, stop_it, NULL);
 	expect_eq(timerhub_store_commit_in(store, plain, &change, 1), -ECANCELED);
@@ -571,7 +571,7 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	struct timerhub_store_task task;
 	uint64_t before_ns;
 
-	/* the store has no part in the program's shared cache, where a writer also stops readers */
+	/* The store must not use SQLite's shared cache, in which a writer also stops readers. */
 	expect_eq(sqlite3_enable_shared_cache(1), SQLITE_OK);
 	fixture_begin(&config);
 	(void)put_in(0, NULL, "x");
@@ -599,7 +599,7 @@ static void *put_one(void *result)
 	return NULL;
 }
 
-/* The put leads, and waits for the write lock for much longer than the take. */
+/* A take must not wait beyond its timeout for a put, which waits longer for the write lock. */
 TEST(take_behind_a_change_that_waits_ends_in_its_own_time, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
@@ -622,7 +622,7 @@ TEST(take_behind_a_change_that_waits_ends_in_its_own_time, 60)
 	fixture_end();
 }
 
-/* A loop that polls the descriptor stands still for others' transactions only for a moment. */
+/* A take with timeout 0 must return soon, although another connection has the write lock. */
 TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
 {
 	const struct timerhub_store_config patient = { .size = sizeof(patient),
@@ -647,7 +647,7 @@ TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 
 	fixture_end();
 }
 
-/* Meanwhile the store's thread finds the WAL too short, and asks the leader to lengthen it. */
+/* A take must end in time, although it shall lengthen the WAL, for which it needs the lock. */
 TEST(take_behind_a_writer_does_not_wait_for_room_too, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
@@ -781,7 +781,7 @@ TEST(sqlite_without_mutexes_is_refused, 60)
 	fixture_end();
 }
 
-/* Install leaves all as it is, and open only makes it a WAL. */
+/* Install must change no setting of the database, and open only the journal mode. */
 TEST(users_file_keeps_its_settings, 60)
 {
 	const struct timerhub_store_config hasty = { .size = sizeof(hasty), .timeout_ns = 50 * MS };

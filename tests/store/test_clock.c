@@ -27,7 +27,7 @@ STORE_TEST(lease_is_a_length_whatever_the_clock_says, 60)
 	expect_eq(timerhub_store_touch(store, &task, MS), 0);
 	timerhub_store_release(store, &task);
 	wall_clock_set(HOUR);
-	/* soon it has ended, and what was due before the clock was set back still is */
+	/* the lease of 1 ms ends, and by the clock that was set back the task is due too */
 	task = take_one();
 	expect_eq(task.attempts, 2);
 	expect_eq(timerhub_store_done(store, &task), 0);
@@ -92,7 +92,7 @@ static uint64_t due_ns_of_the_task(void)
 	return (uint64_t)sql_number("SELECT due_us FROM timerhub_tasks") * 1000;
 }
 
-/* At once, before the done, at the next open, or in a handle that never saw the wrong clock. */
+/* The clock is set right after the done, before it, before an open, or for another handle. */
 STORE_TEST_LOOP(period_set_by_a_wrong_clock_comes_back, 60, 4)
 {
 	struct timerhub_store *first = store;
@@ -129,7 +129,7 @@ STORE_TEST(period_set_by_a_wrong_clock_comes_back_if_the_next_worker_dies, 60)
 	expect_le(due_ns_of_the_task(), wall_ns() + HOUR);
 }
 
-/* With another interval, the time is not on the task's grid. */
+/* After a move, an UPDATE or a new interval, the due time must stay when the clock is set right. */
 STORE_TEST_LOOP(time_that_anybody_else_has_set_is_never_touched, 60, 3)
 {
 	uint64_t due_ns;
@@ -148,7 +148,7 @@ STORE_TEST_LOOP(time_that_anybody_else_has_set_is_never_touched, 60, 3)
 
 static bool proc_is_missing, clock_is_behind;
 
-/* Or if it is over by the clock outside the process's time namespace. */
+/* An open ends a lease of an earlier boot, and one that is over outside the time namespace. */
 STORE_TEST_LOOP(leases_of_an_earlier_boot_are_void, 60, 2)
 {
 	struct timerhub_store_task task;

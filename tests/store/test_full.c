@@ -143,8 +143,8 @@ TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 3)
 		(void)sql_number("SELECT count(*) FROM timerhub_tasks");
 		fill_the_wal(_i == 1 ? 3900000 : 24000000); /* so much may be in use */
 		/*
-		 * The WAL has become longer than its room, so more room is made. A touch that
-		 * begins after the WAL has grown ends when all of the room is there.
+		 * The store now writes more zeros to the WAL's end in advance. A call that begins
+		 * after the file has grown returns when all of these zeros are written.
 		 */
 		has_grown = _i == 1;
 		for (int64_t used = wal_bytes(); !has_grown;) {
@@ -192,7 +192,7 @@ STORE_TEST(tasks_are_taken_on_a_disk_without_room, 120)
 	is_full = false;
 }
 
-/* A reader keeps the WAL from beginning anew, so the room that was written beforehand ends too. */
+/* On a full disk, every handle must work again when the reader who kept the WAL long has gone. */
 STORE_TEST(disk_without_room_that_is_full_fails_no_handle, 120)
 {
 	struct timerhub_store_task task;

@@ -44,7 +44,7 @@ static void pause_at_most(uint64_t ns)
 	sleep_ns(dice_below(&dice, ns));
 }
 
-/* Its frames stay in the WAL, and its lock is gone without another event. */
+/* A writer dies: its pages stay in the WAL, and no inotify event tells that its lock is free. */
 static void writer_killed(sqlite3 *db)
 {
 	pid_t child = fork(); /* this process has no connection now */
@@ -224,7 +224,7 @@ static void *take_of(void *queue)
 	return NULL;
 }
 
-/* Both takers of one process wake up for a commit, and the one whose task it is not rests again. */
+/* A commit wakes the takers of all queues. Each must get only a task of its own queue. */
 STORE_TEST(queues_of_one_file_notice_their_own_tasks, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
@@ -288,7 +288,7 @@ STORE_TEST(nobody_wakes_up_while_nothing_is_due, 60)
 	timerhub_store_release(store, &task);
 }
 
-/* A taker that looks only after a quarter of the time is 100 ms late. */
+/* A taker must see the end of a transaction of 400 ms within 50 ms. */
 TEST(end_of_a_long_commit_is_noticed, 120)
 {
 	pthread_t taker;

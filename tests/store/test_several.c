@@ -110,7 +110,7 @@ static void turn_is_taken(int wal)
 	}
 }
 
-/* Whoever asks second seldom passes the first, who has waited for so long that it polls seldom. */
+/* Of two processes that wait to write, the one that has asked first must write first. */
 TEST(writers_take_turns, 60)
 {
 	char path[sizeof(database) + 4];
@@ -146,7 +146,7 @@ TEST(writers_take_turns, 60)
 		expect_eq(kill(children[i], SIGKILL), 0);
 		expect_eq(waitpid(children[i], NULL, 0), children[i]);
 	}
-	/* the turn that was seen may have been that of a store's own thread */
+	/* Some are no fault: turn_is_taken() may have seen the turn of a store's own thread. */
 	expect_le(passed, ROUNDS_OF_TURNS / 5);
 	expect_eq(close(wal), 0);
 	fixture_end();
@@ -157,7 +157,7 @@ static void put_nothing(int counts)
 	(void)counts;
 }
 
-/* For the change of a new file to WAL, SQLite does not wait for its lock. */
+/* Each open must succeed, although SQLite does not wait for the lock to make a new file a WAL. */
 TEST(new_file_is_opened_by_several_processes_at_once, 120)
 {
 	for (int round = 0; round < 15; round++) {
@@ -182,7 +182,7 @@ TEST(new_file_is_opened_by_several_processes_at_once, 120)
 	}
 }
 
-/* Tells what a write lock costs that another process may have: SQLITE_OK or SQLITE_BUSY. */
+/* Answers each byte with SQLITE_OK, or SQLITE_BUSY if another process has the write lock. */
 static void tell_who_writes(int orders, int answers)
 {
 	char order;
@@ -245,7 +245,7 @@ TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120)
 	child = child_start(orders[0], -1, put_until_killed);
 	fixture_begin(&config);
 	expect_eq(write(orders[1], "x", 1), 1);
-	/* within its transaction, or while it has the turn, or elsewhere */
+	/* the child is stopped in a transaction, while it has the turn to write, or elsewhere */
 	for (unsigned i = 0; i < scaled(20); i++) {
 		uint64_t before_ns;
 		int result;

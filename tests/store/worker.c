@@ -71,7 +71,7 @@ static const char *new_key(char key[64])
 	return key;
 }
 
-/* One that this process may have put. */
+/* Returns the key of a task that this process may have put. */
 static const char *old_key(char key[64])
 {
 	(void)snprintf(key, 64, "%s-%u", name, (unsigned)dice_below(&dice, keys + 1));
@@ -138,7 +138,7 @@ static void cancel_or_move(bool moves)
 	                     : timerhub_store_cancel_key(store, key));
 }
 
-/* Effect, end and follower in one transaction. */
+/* Writes a row (the task's effect), ends the task and puts another, in one transaction. */
 static void commit_in(struct timerhub_store_task *task)
 {
 	struct timerhub_store_change changes[2] = {
@@ -222,7 +222,7 @@ static void handle(struct timerhub_store_task *task)
 		commit(task);
 		break;
 	case 2:
-		/* answered when its slot is needed again, often after the lease */
+		/* keep the task until another needs its slot, often beyond its lease */
 		if (kept[slot].data)
 			answer(&kept[slot]);
 		kept[slot] = *task;
@@ -238,7 +238,7 @@ static int take(uint64_t timeout_ns)
 	int count = timerhub_store_take(store, tasks, 4, timeout_ns);
 
 	for (int i = 0; i < count; i++) {
-		/* the time after the take: another may have it from the lease's end on */
+		/* From now until the lease's end nobody else may take the task. */
 		write_down("T %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", tasks[i].key,
 		           tasks[i].delivery, clock_ns(CLOCK_BOOTTIME), tasks[i].lease_end_ns);
 		if (clock_ns(CLOCK_REALTIME) < tasks[i].due_ns)

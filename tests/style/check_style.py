@@ -193,14 +193,14 @@ def header_functions(root, library):
 
 
 def map_symbols(root, library):
-    """Of all its nodes: each release has one."""
+    """Returns the symbols of the library's version script. Each release has a node in it."""
     text = (root / library.map).read_text(encoding="utf-8")
     nodes = re.findall(r"global:(.*?)(?:local:|\})", text, re.DOTALL)
     return [name for node in nodes for name in re.findall(r"(\w+);", node)]
 
 
 def library_symbols(library):
-    """Those that a program could define too. In an archive, hidden names are among them."""
+    """Returns the symbols that can clash with a program's: in an archive also the hidden ones."""
     which = "-g" if library.endswith(".a") else "-D"
     output = subprocess.run(["nm", which, "--defined-only", library], check=True,
                             capture_output=True, text=True).stdout
@@ -261,7 +261,7 @@ def listed_labels(overview):
 
 
 def ends_at(source, index):
-    """Returns the ends of an edge at a label's statement: release, acquire."""
+    """Returns two numbers, 0 or 1: whether a release, and whether an acquire, follows a label."""
     window = source.lines[index:index + 4]
     for line in window:
         release, acquire = RELEASES.search(line), ACQUIRES.search(line)
@@ -313,7 +313,7 @@ def without_comments(source):
 
 
 def inside_parentheses(text, begin):
-    """Returns the index of the parenthesis that closes the one before `begin`."""
+    """`begin` is the index behind a "(". Returns the index behind the ")" that closes it."""
     depth = 1
     while depth > 0:
         depth += {"(": 1, ")": -1}.get(text[begin], 0)

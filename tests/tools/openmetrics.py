@@ -13,7 +13,7 @@ NONE = "no Python here has prometheus_client (package python3-prometheus-client)
 
 
 class NoParser(Exception):
-    """There is none on this machine."""
+    """No Python on this machine has the package prometheus_client."""
 
 
 def has_parser(python):
@@ -25,9 +25,9 @@ def has_parser(python):
 
 
 def parse(text):
-    """{family: {"type":, "unit":, "samples": [[name, labels, value], ...]}}; ValueError: it is bad.
+    """{family: {"type":, "unit":, "samples": [[name, labels, value], ...]}}, with floats as values.
 
-    Values are numbers as floats; raises NoParser.
+    Raises ValueError if the text is wrong, and NoParser if there is nothing to parse it with.
     """
     python = next(filter(has_parser, PYTHONS), None)
     if not python:

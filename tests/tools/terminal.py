@@ -9,9 +9,9 @@ ESCAPE = "\033"
 
 
 def check_colour(expect, *command, word, **environment):
-    """The word has a colour at a terminal, unless the environment forbids it.
+    """Checks that the command prints `word` in colour, but not with NO_COLOR or TERM=dumb.
 
-    `expect` is called with a condition and words.
+    `expect` gets a condition, and what to print if that is false.
     """
     def run(**more):
         return at_terminal(*command, streams=("stdout",), **environment, **more)[1]
@@ -28,10 +28,10 @@ def check_colour(expect, *command, word, **environment):
 
 
 def at_terminal(*command, streams=("stdout", "stderr"), **environment):
-    """Returns the exit status, and the output to streams that are a terminal.
+    """Runs a command at a terminal. Returns its exit status, and what it has written to `streams`.
 
-    The environment has no NO_COLOR and a TERM with colours, unless told otherwise. Raises OSError
-    if there is no terminal to be had.
+    NO_COLOR is not set and TERM has colours, if `environment` does not change that. Raises OSError
+    if the system gives no terminal.
     """
     inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     master, slave = pty.openpty()

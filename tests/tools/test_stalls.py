@@ -138,7 +138,7 @@ class Planted(unittest.TestCase):
             self.check_computes(line, cpu_ns)
 
     def check_computes(self, line, cpu_ns):
-        """The tool counts as the thread itself does; on a busy machine it waits for most of it."""
+        """ran_ns is what the thread itself has measured. A busy machine lets it wait for a CPU."""
         thread = line["thread"]
         ran_ns, observed_ns = thread["ran_ns"], thread["observed_ns"]
         self.assertLess(ran_ns, cpu_ns + 20 * 10**6, line)
@@ -221,7 +221,7 @@ class Who(unittest.TestCase):
                          [("callback_blocks", 1)])
 
     def test_what_came_late_is_blamed_on_what_is_known(self):
-        """A slow callback is, and a handler of the program's own is not."""
+        """A slow callback is blamed. The program's own handler is not: no library call runs it."""
         for kind, blamed in (("callback_blocks", r".*: callback_blocks was slow once, \d+ ms"),
                              ("handler_blocks", r"taken late \(p99 below .*\): "
                                                 r'(not known why|thread \d+ "\w+" waited)')):

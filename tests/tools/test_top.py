@@ -134,7 +134,7 @@ class Json(unittest.TestCase):
                               hub["lateness"]["count"]), (300, 200) + (delivered,) * 3)
 
     def tries_until_woken(self, watched):
-        """An owner that came late found everything due, and has not slept yet, nor been woken."""
+        """Lets timers expire until the hub's thread has slept and been woken. Returns how many."""
         tries = 0
         while 0 in map(watched.stats(0).get, ("owner_wakeups", "submit_wakes")):
             self.assertLess(tries, 600)
@@ -260,7 +260,7 @@ class Loops(unittest.TestCase):
 
 
 class Metrics(unittest.TestCase):
-    """unit/stats_metrics has the format, test_stalls.py reads all of it by a parser."""
+    """Metrics of several hubs. unit/stats_metrics and test_stalls.py test their format."""
 
     def test_hubs_have_labels(self):
         with Hubs() as watched:
@@ -376,7 +376,7 @@ class Refusals(unittest.TestCase):
         process.wait()
 
     def test_a_process_that_takes_its_time_to_end(self):
-        """Its files are gone before it says that it has ended; with many that takes a while."""
+        """The tool says that a killed process has ended, even while it still closes many files."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
         for _ in range(2):
@@ -495,7 +495,7 @@ class Refusals(unittest.TestCase):
 
 
 def a_board(pid):
-    """The beginning of a real one, up to its queues, made to look like that process's; its size."""
+    """Returns a real hub's counters with the pid changed to `pid`, and the size of their memfd."""
     with Hubs() as watched:
         watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0", "arm 0 0 1 10", "advance 0 5")
         with open(f"/proc/{watched.pid}/fd/{watched.boards()[0]}", "rb") as file:
@@ -580,7 +580,7 @@ class View(unittest.TestCase):
                     terminal.press("q")
 
     def grown(self, watched, terminal, now_ns):
-        """One more event waits. Returns the line that is marked, with its escape sequences."""
+        """Makes another event wait. Returns the line marked as growing, with colours, or None."""
         watched.ok("arm 0 1 1 1", f"advance 0 {now_ns}")
         return next((line for line in terminal.coloured_lines() if line.endswith(" grows")), None)
 

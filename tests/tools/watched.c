@@ -535,7 +535,7 @@ static void leave_alone(struct timerhub_queue *queue)
 	(void)puts("0");
 }
 
-/* Lets a thread run on this CPU only, and there after all others. */
+/* Sets a thread's CPUs and policy. With SCHED_IDLE it runs only when no other thread can. */
 static void set_rank(pthread_t thread, const cpu_set_t *cpus, int policy)
 {
 	struct sched_param parameters = { .sched_priority = 0 };
@@ -589,7 +589,7 @@ static void begin_anew(void)
 	must(false, "exec");
 }
 
-/* Opens a hub and the places, and obeys orders. */
+/* Opens a hub, starts a thread for each WHERE, and stalls them as standard input says. */
 static void stall_as_told(void)
 {
 	static struct place places[PLACES];

@@ -9,12 +9,12 @@ from tmux import eventually
 
 
 class Watched:
-    """It follows orders, and ends with the block."""
+    """Runs the program of watched.c, and kills it at the end of a `with` block."""
 
     program = None
 
     def __init__(self, *places, fds=(), before=()):
-        """`before` is a command that runs the program in its own place."""
+        """`before` is a command that calls exec() with the program, as unshare(1) does."""
         self.process = subprocess.Popen([*before, self.program, *places], text=True, bufsize=1,
                                         pass_fds=fds, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
@@ -40,7 +40,7 @@ class Watched:
         return self.answer()
 
     def stall(self, order, is_seen):
-        """Gives an order that is over when it has been seen."""
+        """Begins a stall, waits until is_seen(), and ends the stall. Returns the answer."""
         self.process.stdin.write(order + " seen\n")
         eventually(is_seen)
         self.process.send_signal(signal.SIGUSR1)

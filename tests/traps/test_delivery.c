@@ -301,8 +301,9 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 }
 
 /*
- * A consumer has read that the expiry is pending, and not yet the deadline, which a re-arm changes.
- * The claim of the first re-arm stays set all the time, so the second leaves the state as it is.
+ * A consumer has read that a periodic timer has expired, and then a re-arm moves the deadline
+ * before the consumer reads it. Periods are not counted from the new deadline. The timer's state
+ * does not show this re-arm, because an earlier one is unfinished.
  */
 TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 {
@@ -356,10 +357,9 @@ TEST(law_3_cancel_before_the_owner_publishes, 60)
 }
 
 /*
- * The owner has just set a periodic timer PENDING, and a consumer delivers this period by the
- * handle of an earlier expiry, which a re-arm has withdrawn. The queue closes before the owner
- * finds it by its index. The owner must still schedule the slot, because its next timer may take
- * over the entry.
+ * The owner has expired a periodic timer, but not yet put its handle into the queue. A consumer
+ * delivers the event by an older handle, and the queue is closed. The next timer in the same slot
+ * must still expire on time.
  */
 TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60)
 {
@@ -424,8 +424,8 @@ TEST(stop_half_done_is_a_stop, 60)
 }
 
 /*
- * Fills the queue with withdrawn expiries and a valid one. To remove the stale handles the owner
- * takes all out of the outbox, and is stopped before it puts the valid one back.
+ * Fills the queue with events of cancelled timers and one valid event. The owner takes all out of
+ * the queue, to drop the cancelled ones, and is stopped before it puts the valid one back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {

@@ -57,7 +57,7 @@ static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, ui
 		arena_put(arena, cpu, slots[i]);
 }
 
-/* What one CPU frees beyond the few that it keeps, each CPU finds on its own stack. */
+/* A CPU keeps a few of the slots that it frees. The others return to the CPUs that prefer them. */
 TEST(slots_put_by_one_come_home, 20)
 {
 	enum { SLOTS = 16384, KEPT = 256, BATCH = 64 };
@@ -82,7 +82,7 @@ TEST(slots_put_by_one_come_home, 20)
 	arena_close(&arena);
 }
 
-/* At one pace (1) or not. Returns how many parts of so many slots more than one CPU has used. */
+/* CPUs take all slots, in turn if `pace` is 1. Returns how many groups of `part` they share. */
 static unsigned shared_by_threads(unsigned threads, unsigned pace, uint32_t part)
 {
 	enum { SLOTS = 10001 };
@@ -105,7 +105,7 @@ static unsigned shared_by_threads(unsigned threads, unsigned pace, uint32_t part
 	return shared;
 }
 
-/* A random access may fetch other lines of the page. */
+/* CPUs share few pages, because a random access may also fetch other cache lines of its page. */
 TEST(few_pages_have_slots_of_two_cpus, 20)
 {
 	expect_le(shared_by_threads(2, 1, 256), 5);
@@ -122,7 +122,7 @@ TEST(cpus_get_slots_of_different_lines, 20)
 		}
 }
 
-/* It is in that CPU's cache. */
+/* A CPU takes the slot again that it has put back last, because that slot is in its cache. */
 TEST(slot_put_is_taken_again_on_that_cpu, 20)
 {
 	uint32_t slots[100];
@@ -248,7 +248,7 @@ static struct {
 	uint32_t slot; /* taken by another thread; SLOT_NONE */
 } busy;
 
-/* As another thread on CPU 0. As a link, the slot's data would say that no slot lies below. */
+/* Another thread takes the top slot. Its data, read as a link, say that no slot lies below it. */
 static void take_top(enum test_point point)
 {
 	if (point != TEST_POINT_TAKE_READ_TOP || busy.slot != SLOT_NONE)
@@ -260,7 +260,7 @@ static void take_top(enum test_point point)
 		u64_store_relaxed(&busy.arena.timers.cold[busy.slot].data, 7);
 }
 
-/* At each look, the thread whose stack is deep takes the slot that is read. */
+/* Memory does not grow, although another thread takes the top slot whenever a stack is searched. */
 TEST(memory_follows_what_lives_beside_a_busy_cpu, 60)
 {
 	enum { LIVE = 5000 };
@@ -318,7 +318,7 @@ TEST(refused_list_takes_no_memory, 20)
 	free(caller.held);
 }
 
-/* Meanwhile another thread may take the top and overwrite its link with any data. */
+/* A slot that is put back can be taken, whatever another thread writes over the link below it. */
 TEST(slot_put_is_not_lost_whatever_lies_below, 20)
 {
 	for (uint64_t depth = 0; depth <= UINT32_MAX; depth = depth * 2 + 1) {
@@ -354,7 +354,7 @@ TEST(two_hubs_never_have_the_same_generation, 20)
 			uint64_t a = arenas[i].timers.first_generation,
 				 b = arenas[j].timers.first_generation;
 
-			/* a billion apart, so the handles of two hubs differ for long */
+			/* the first generations are a billion apart, so handles differ for long */
 			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
 		}
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)

@@ -76,7 +76,7 @@ TEST(lead_follows_a_machine_that_changes, 10)
 	expect_eq(early_wake.ns, 0);
 }
 
-/* Of three sequences that make the margin large. */
+/* Returns the next lateness in one of three sequences that make the margin large. */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {
 	if (way == 0)

@@ -24,7 +24,7 @@ static struct {
 	uint64_t taken;
 } model;
 
-/* In portions of `batch`; each must have waited. */
+/* Takes all slots, `batch` at a time. Each must be one that the test has pushed. */
 static void drain(struct inbox *inbox, unsigned batch)
 {
 	uint32_t slots[64];
@@ -82,8 +82,8 @@ TEST(map_reaches_every_slot, 20)
 }
 
 /*
- * A push asks once about 8,192 wait, in lanes or map, and few do, for a wake costs more than
- * hundreds of pushes. A slot in the map counts once.
+ * When about 8,192 slots wait, a push asks its caller to wake the owner. At most one push in 512
+ * asks, because a wake-up costs more than hundreds of them. A slot in the bitmap counts once.
  */
 TEST(many_that_wait_ask_for_the_owner, 20)
 {
@@ -153,7 +153,7 @@ TEST(laps_that_come_round_are_laps_like_others, 20)
 	}
 }
 
-/* Law 6: delayed before its first cell while others push, it then reads few of the filled cells. */
+/* A producer is delayed before its first cell while others push. Then it reads few filled cells. */
 static struct {
 	struct inbox inbox;
 	unsigned pushes; /* number of pushes during the delay; 0 after the delay */
@@ -191,7 +191,7 @@ TEST(producer_that_was_held_up_finds_the_tail_of_today, 20)
 		test_point_hook = hold_up;
 		(void)inbox_push(&held.inbox, 0, 200);
 		test_point_hook = NULL;
-		/* its own line, the tail's, and one cell or three words of the map */
+		/* two cache lines of cells at most, and then one cell or three words of the map */
 		expect_le(held.cells, 2 * LINE + INBOX_LEVELS);
 		model.waits[200] = 1;
 		drain(&held.inbox, 1);
@@ -202,9 +202,9 @@ TEST(producer_that_was_held_up_finds_the_tail_of_today, 20)
 }
 
 /*
- * What happens before a thread asks whether a slot waits in the map, and after it has read each
- * word: the owner takes one slot or all, and then another thread sets from none to all of the
- * slot's bits, bottom up, and stands, or pushes a neighbour, with which the slot shares upper bits.
+ * Before inbox_waits() reads a word of the bitmap, the owner takes no slot, one or all. Then
+ * another thread sets none to all of the slot's bits, bottom level first, and stops, or it pushes a
+ * neighbour, which shares upper bits with the slot.
  */
 enum { OWNER_RESTS, OWNER_TAKES_ONE, OWNER_TAKES_ALL, OWNER_DEEDS };
 enum { THIRD_SETS_ALL = INBOX_LEVELS, THIRD_PUSHES_NEAR, THIRD_PUSHES_FAR, THIRD_DEEDS };
@@ -255,7 +255,7 @@ static void asked_go_on(enum test_point point)
 		asked_do(asked.deeds[asked.word]);
 }
 
-/* If it is said to wait, the owner finds it, although the thread that has set its bits stands. */
+/* If inbox_waits() returns true, the owner finds the slot, even if its producer stops halfway. */
 TEST(slot_that_waits_is_found_whoever_stands_between_its_bits, 20)
 {
 	const unsigned deeds = OWNER_DEEDS * THIRD_DEEDS;
@@ -278,7 +278,7 @@ TEST(slot_that_waits_is_found_whoever_stands_between_its_bits, 20)
 			expect_context("deeds", way, 0);
 			expect(asked.found);
 		}
-		/* the thread that stood goes on */
+		/* the producer that stopped halfway sets all bits, and the owner takes all slots */
 		test_point_hook = NULL;
 		asked_do(THIRD_SETS_ALL * OWNER_DEEDS);
 		asked_do(OWNER_TAKES_ALL);
@@ -287,7 +287,7 @@ TEST(slot_that_waits_is_found_whoever_stands_between_its_bits, 20)
 	inbox_close(&asked.inbox);
 }
 
-/* Into lanes and map. */
+/* A drain ends although slots are pushed into the lanes and the map as fast as it takes them. */
 TEST(drain_ends_although_pushes_go_on, 20)
 {
 	struct inbox inbox = { .lanes = NULL };

@@ -67,7 +67,7 @@ static int turn_at(uint64_t now_ns)
 	return timerhub_loop_turn(loop);
 }
 
-/* In steps of timerhub_loop_timeout(), with a turn after each. Returns how many. */
+/* Runs the loop until `until_ns`, as a program does that blocks. Returns how often it woke up. */
 static unsigned run_until(uint64_t until_ns)
 {
 	unsigned wakes = 0;
@@ -118,7 +118,7 @@ TEST(never_early_at_the_end_of_time, 20)
 	items_free(items);
 }
 
-/* A full array of sets moves the clock of the next set on, and with it the longest delay. */
+/* The 65th set makes the loop read its clock first, and the longest delay counts from that time. */
 TEST(longest_delay_is_that_of_the_clock_that_counts, 20)
 {
 	struct item *items = items_new(TIMERHUB_LOOP_FRESH_MAX + 1);
@@ -315,7 +315,7 @@ TEST(timeout_that_stays_wakes_a_small_loop_once, 20)
 		for (unsigned i = 0; i < COUNT; i++)
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, (i + 1) * SEC), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
-		/* one is moved earlier before any look, and one later in the second round */
+		/* one timeout is moved earlier now, and in the second round another one later */
 		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC / 2), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
 		expect_eq(run_until(now_ns + SEC), 1);
@@ -329,7 +329,7 @@ TEST(timeout_that_stays_wakes_a_small_loop_once, 20)
 	items_free(items);
 }
 
-/* A freed place keeps its grid, so even a gone timeout's exact entry is corrected. */
+/* A timeout that is removed just before its deadline leaves no entry that wakes the loop. */
 TEST(quiet_after_a_remove_near_the_deadline, 20)
 {
 	struct item *items = items_new(9);

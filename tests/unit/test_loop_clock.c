@@ -88,7 +88,7 @@ TEST(wall_clock_that_is_set_before_the_loop_blocks_is_read_again, 60)
 	run();
 }
 
-/* A delay counts from the next reading, also from an earlier one. */
+/* A delay counts from the loop's next clock reading, even if the clock was set back before it. */
 TEST(delay_counts_from_a_wall_clock_that_was_set_back, 60)
 {
 	loop_begin(2 * HOUR);

@@ -88,14 +88,14 @@ static bool model_is_listed(const struct entry *entry)
 	return false;
 }
 
-/* An entry of `fresh` stays until the next reading, whatever becomes of the timeout. */
+/* Takes a timeout out of `fresh`, so that the next clock reading no longer moves its deadline. */
 static void model_forget(struct entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - bench->entries);
 
 	for (unsigned i = 0; i < bench->fresh_count; i++)
 		if (bench->fresh[i] == index)
-			/* an entry of `fresh` without a timeout keeps its position */
+			/* the loop, too, reuses this element only after its next reading */
 			bench->fresh[i] = HOLE;
 }
 
@@ -158,7 +158,7 @@ static void model_begin_turn(void)
 		bench->due_ns[i] = bench->due[i]->deadline_ns;
 }
 
-/* Of the next to be called, or NEVER. */
+/* Returns the deadline of the timeout that the turn must call next, or NEVER. */
 static uint64_t model_next_ns(void)
 {
 	for (; bench->due_next < bench->due_count; bench->due_next++) {
@@ -357,7 +357,7 @@ static void bench_check_timeout(uint64_t timeout_ns)
 		expect_le(timeout_ns, first_ns - bench->turn_began_ns);
 }
 
-/* After sets that no turn has seen, as a program does right after its wait. */
+/* Makes the loop and the model read the clock, as a program does right after it was blocked. */
 static void bench_update(void)
 {
 	expect_eq(timerhub_loop_update(bench->loop), bench->now_ns);
@@ -367,7 +367,7 @@ static void bench_update(void)
 	expect_eq(timerhub_loop_due(bench->loop), NEVER);
 }
 
-/* After sets that no turn has seen. */
+/* Asks how long the program may block, while timeouts are set that no turn has handled yet. */
 static void bench_ask(void)
 {
 	uint64_t block_ns;
@@ -441,7 +441,7 @@ static void bench_turn(void)
 	if (bench->called < CALLBACKS_MAX)
 		expect_eq(model_next_ns(), NEVER); /* the loop has called all due timeouts */
 	if (bench->called > 0) {
-		/* after a callback the clock is read at the turn's end */
+		/* a turn that has called callbacks reads the clock again at its end */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;

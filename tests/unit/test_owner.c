@@ -50,7 +50,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		arm_at(rig->queue, at_ns + i * US, 0);
 }
 
-/* One at a time: a pass at each deadline. */
+/* If few timers expire, the owner plans to wake up for each of them, at its deadline. */
 TEST(few_are_not_gathered, 20)
 {
 	struct rig rig = rig_gathering(true);
@@ -65,8 +65,8 @@ TEST(few_are_not_gathered, 20)
 }
 
 /*
- * `count` expire in the millisecond after `begin_ns` (CROWD are a burst), then an advance to
- * `look_ns`; the next is due 10 us later. Returns whether the pass is planned after that.
+ * Expires `count` timers soon after `begin_ns`, and advances to `look_ns`. Another timer is due 10
+ * us later. Returns whether the owner puts that one off, to expire several at once.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -105,7 +105,7 @@ TEST(crowd_is_gathered, 20)
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
-	/* counted for less than a millisecond */
+	/* expiries count as a burst only after a whole millisecond */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 
@@ -120,7 +120,7 @@ TEST(spin_ns_switches_gathering_off, 20)
 	}
 }
 
-/* After the burst, the owner plans its next pass for never. */
+/* If no timer is left after a burst, the owner announces no next time. */
 TEST(after_a_crowd_there_may_be_nothing, 20)
 {
 	struct rig rig = rig_gathering(true);
@@ -134,7 +134,7 @@ TEST(after_a_crowd_there_may_be_nothing, 20)
 	timerhub_close(rig.hub);
 }
 
-/* Law 8: the slot does not go into the inbox. */
+/* A re-arm to a later time changes the deadline only, and puts nothing into the owner's inbox. */
 TEST(moved_later_changes_the_deadline_alone, 20)
 {
 	static const uint64_t later_ns[] = { 4098, 4098, 4099, 3 * SEC, UINT64_MAX };
@@ -162,7 +162,7 @@ TEST(moved_later_changes_the_deadline_alone, 20)
 	}
 }
 
-/* Law 8: no wake at the old instant. */
+/* Once the owner has seen that a timer was moved later, it plans no wake-up at the old time. */
 TEST(moved_later_is_found_before_its_old_instant_comes, 20)
 {
 	struct rig rig = rig_gathering(false);
@@ -179,7 +179,7 @@ TEST(moved_later_is_found_before_its_old_instant_comes, 20)
 	timerhub_close(rig.hub);
 }
 
-/* Of two hooks that act while the owner corrects the earliest entries. */
+/* Used by hooks that run while the owner corrects the earliest entries of its schedule. */
 static struct {
 	struct rig *rig;
 	timerhub_timer timer; /* timer that the hook moves before the owner corrects an entry */
@@ -210,8 +210,8 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 }
 
 /*
- * It moves each time that its pair is read: the owner must stop, with a promise that fits what it
- * read last.
+ * The timer is moved each time that the owner has read its deadline. The owner must stop
+ * nevertheless, and plan to wake up no later than at the deadline that it read last.
  */
 TEST(rest_ends_while_timers_keep_moving, 20)
 {
@@ -229,7 +229,7 @@ TEST(rest_ends_while_timers_keep_moving, 20)
 	timerhub_close(rig.hub);
 }
 
-/* To earlier and back: its entry goes when the second pass looks at it. */
+/* Re-arms the timer to an earlier time, which puts it into the inbox, and then to a later one. */
 static void rest_second_pass_hook(enum test_point point)
 {
 	if (point != TEST_POINT_OWNER_AFTER_PROMISE || rest.looks++ > 0)
@@ -238,7 +238,7 @@ static void rest_second_pass_hook(enum test_point point)
 	expect_eq(timerhub_rearm(rest.rig->hub, rest.timer, SEC, TIMERHUB_ABSOLUTE), 0);
 }
 
-/* Law 8: the entry behind the one that was checked is stale, and becomes the earliest. */
+/* If an outdated entry becomes the earliest in a second pass, the owner corrects it as well. */
 TEST(rest_checks_the_earliest_entry_of_a_second_pass, 20)
 {
 	struct rig rig = rig_gathering(false);
@@ -255,7 +255,7 @@ TEST(rest_checks_the_earliest_entry_of_a_second_pass, 20)
 	timerhub_close(rig.hub);
 }
 
-/* After its pair was read, before it is scheduled: it must expire in time. */
+/* A timer that is moved to earlier, right after the owner has read its deadline, is not late. */
 TEST(rest_misses_no_timer_that_is_moved_to_earlier, 20)
 {
 	struct rig rig = rig_gathering(false);
@@ -271,7 +271,7 @@ TEST(rest_misses_no_timer_that_is_moved_to_earlier, 20)
 	timerhub_close(rig.hub);
 }
 
-/* Due at once, in the third portion of REST entries. */
+/* Arms a due timer after 2.5 * REST corrected entries, and counts entries and passes. */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -285,7 +285,7 @@ static void rest_arming_hook(enum test_point point)
 	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
 }
 
-/* Law 13: it waits for one portion at most. */
+/* While the owner corrects many entries, a timer that is due waits for REST of them at most. */
 TEST(rest_looks_at_the_inbox_between_portions, 20)
 {
 	enum { MOVED = 10 * REST };
@@ -310,7 +310,7 @@ TEST(rest_looks_at_the_inbox_between_portions, 20)
 	free(timers);
 }
 
-/* Law 8: once, however many wait in the inbox, if none is due soon. */
+/* Callers wake the owner once, for an earlier deadline or if very many timers wait in the inbox. */
 TEST(owner_is_woken_once_a_pass_also_by_many, 20)
 {
 	enum { MANY = 20000 };
@@ -417,7 +417,7 @@ TEST(fair_first_come_first_told, 20)
 	enum { QUEUES = QUEUES_MAX };
 
 	fair_open(QUEUES, 20 * QUEUES);
-	/* first events in the order of the queues, with others between */
+	/* the queues' first events are due in the order of the queues, other events in between */
 	for (unsigned i = 0; i < QUEUES; i++)
 		for (unsigned j = 0; j < 20; j++)
 			fair_arm(j == 0 ? i : i * j % (i + 1), SEC + i * US + j);
@@ -437,11 +437,11 @@ TEST(fair_beside_a_storm_of_one_queue, 20)
 	expect_eq(fair.told[0], 0);
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
-	/* also early, after the first batch of 20,000 */
+	/* queue 1 is signalled after a first batch, and does not wait for all its 20,000 events */
 	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
 }
 
-/* 20,000 timers in an entered bucket, none due: a due event is signalled before they are sorted. */
+/* A due event is signalled before the owner sorts 20,000 timers that are due later. */
 TEST(fair_beside_a_bucket_that_is_entered, 20)
 {
 	uint64_t edge_ns = UINT64_C(3) << 28;
@@ -466,7 +466,7 @@ TEST(fair_beside_timers_that_were_moved, 20)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	/* signalled before the later ones are sorted */
+	/* makes the owner signal queue 0 before it sorts the timers that are due at SEC */
 	fair_arm(0, SEC - 2 * US);
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)
@@ -478,7 +478,7 @@ TEST(fair_beside_timers_that_were_moved, 20)
 	free(timers);
 }
 
-/* Each signal takes a millisecond here. */
+/* An event's lateness includes the signals to the queues before it, which take 1 ms each here. */
 TEST(lateness_is_from_the_deadline_to_the_telling, 20)
 {
 	enum { QUEUES = 200 };

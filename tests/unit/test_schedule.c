@@ -101,7 +101,7 @@ static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, 
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
 	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
-	/* the owner wakes for other reasons */
+	/* if the owner wakes up early, for another reason, nothing is due */
 	for (unsigned i = 0; i < 3; i++) {
 		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
 		expect_eq(bench_take(bench), SLOT_NONE);
@@ -152,7 +152,7 @@ TEST(slots_cascade_at_most_once_per_level, 20)
 	}
 	expect_le(bench->schedule.cascaded, (uint64_t)SLOTS * WHEEL_LEVELS);
 	bench_free(bench);
-	/* a slot that is alone in its bucket is given out from there */
+	/* a slot that is alone in its bucket is taken from there, and never moved or sorted */
 	bench = bench_new();
 	for (uint32_t slot = 0; slot < 40; slot++)
 		bench_insert(bench, slot, UINT64_C(1) << (22 + slot));
@@ -196,7 +196,7 @@ TEST(first_of_many_does_not_wait_for_the_others, 20)
 	bench_free(bench);
 }
 
-/* The base does not pass now, so that slots before the next one get into the wheel. */
+/* The wheel's time never passes the clock, so that an earlier slot still fits into the wheel. */
 TEST(slots_before_the_next_one_get_into_the_wheel, 20)
 {
 	struct bench *bench = bench_new();
@@ -240,7 +240,7 @@ TEST(many_at_once_come_out_in_order, 60)
 	free(filings);
 }
 
-/* Those of the wheel to 8 bytes, although entries of the run and the heap are to 4. */
+/* The wheel's arrays are aligned to 8 bytes. Those of the run and the heap need only 4. */
 TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 {
 	struct timer_filing filings[8];
@@ -259,7 +259,7 @@ TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 	}
 }
 
-/* Slots are counted by range, and those of a long bucket all, although only some are read. */
+/* schedule_ahead() counts slots by time range. Of a long bucket it reads a few, but counts all. */
 TEST(what_lies_ahead_is_counted_by_range, 20)
 {
 	struct bench *bench = bench_new();

@@ -116,7 +116,7 @@ TEST(bucket_counts_all_that_are_not_later, 30)
 	}
 }
 
-/* Of names that a program has chosen: quoted, and without what could end the line. */
+/* A label's value, which the program may choose, is quoted, and cannot end the line. */
 TEST(label_is_a_quoted_printable_text, 10)
 {
 	char buffer[64];

@@ -48,7 +48,7 @@ static void call_callback(uint64_t fn, uint32_t count)
 	cell_end(&cell, 1000 + states_count);
 }
 
-/* Each atomic step keeps the state that the steps before have made. */
+/* Makes the calls of the thread. Before each atomic step, step_hook keeps the cell's state. */
 static void make_states(void)
 {
 	u32_store_release(&cell.clock, ~(uint32_t)7 << 3 | 6); /* of thread 7 */
@@ -68,7 +68,7 @@ static void make_states(void)
 
 static unsigned first, at, last;
 
-/* Goes on by a few states, mostly by none. */
+/* Lets the thread go on by some states, mostly by none, between two loads of the reader. */
 static void go_on(void)
 {
 	if (at < last && dice_one_in(&dice, 3)) {

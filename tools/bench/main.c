@@ -101,7 +101,7 @@ static void list(const struct workload *workload, uint32_t timers, unsigned thre
 			             subjects[i]->name);
 }
 
-/* EACH_CPU: 1, 2, 4 ... and two less than the CPUs, which leaves one to owner and consumer each. */
+/* EACH_CPU: 1, 2, 4 and so on, up to all CPUs but those of the hub's thread and the consumer. */
 static void list_threads(const struct workload *workload, uint32_t timers)
 {
 	unsigned most = cpus_count() > 4 ? cpus_count() - 2 : 2;

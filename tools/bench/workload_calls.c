@@ -120,7 +120,7 @@ static void callers_open(const struct run *run)
 	driver_settle();
 }
 
-/* The only caller of a loop is the thread that has opened it. Returns when the callers began. */
+/* Returns the time at which the callers began. A loop is called by its own thread alone. */
 static uint64_t callers_run(const struct run *run, uint64_t duration_ns)
 {
 	uint64_t start_ns = clock_monotonic_ns();

@@ -34,9 +34,9 @@ struct console_option {
 };
 
 /*
- * Reads options from words[*at] up to the first word that does not begin with two dashes, or up to
- * "--", behind which *at is then. A value is the next word or stands behind a '='. Returns GOOD,
- * ANSWERED, or WRONG_USE with the reason printed.
+ * Reads options, beginning at words[*at], and moves *at behind them. Stops at the first word that
+ * does not begin with two dashes, or behind "--". A value is the next word, or stands behind a '='.
+ * Returns GOOD, ANSWERED, or WRONG_USE with the reason printed.
  */
 enum status console_options(struct console_option *options, unsigned count, char **words, int *at);
 

@@ -16,8 +16,8 @@ import tempfile
 
 
 def instructions_of(library, part):
-    """Those that the functions of this object executed themselves, and functions inline_* of any
-    object, in a file of callgrind's."""
+    """Returns how many instructions a file of callgrind's has for functions of the library, and for
+    functions inline_* of any object. The cost of the calls that these make is left out."""
     total, inside, inline, called = 0, False, False, False
     for line in part.read_text(encoding="utf-8").splitlines():
         if line.startswith("ob="):

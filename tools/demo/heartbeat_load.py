@@ -116,7 +116,7 @@ class Load:
         self.lateness_ns = []
 
     def plan_beat(self, client, now_ns):
-        """Half the timeout is left of the longest interval, so only a stall makes a beat late."""
+        """Plans the next heartbeat within half the timeout: only a stall makes it late."""
         pause_ns = random.randrange(self.idle_ns // 15, self.idle_ns // 2)
         heapq.heappush(self.beats, (now_ns + pause_ns, client.number, client))
 
@@ -294,7 +294,7 @@ def parse():
 
 
 def raise_file_limit(options):
-    """Each process has one end of each connection, and the server inherits the limit."""
+    """Raises the limit of open files, also for the server, or lowers the number of connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = CLIENTS_MAX if most == resource.RLIM_INFINITY else min(most, CLIENTS_MAX)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))

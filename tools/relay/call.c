@@ -40,7 +40,7 @@ static const struct reason failures[] = {
 	{ -ETIMEDOUT, "the server did not answer in time; it may have made the change" },
 };
 
-/* of a queue's function */
+/* what a Redis function of the queue returns when it refuses a call */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
 	{ -EEXIST, "the task exists, or the queue was created with other servers" },
@@ -250,7 +250,7 @@ static int check_servers(struct call *call)
 	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
-	/* nil: no queue, or a relay has made it again */
+	/* The reply is nil if the queue does not exist, or if a relay has created it anew. */
 	if (reply_type(reply_at(reply, 0)) == REPLY_TEXT &&
 	    (reply_integer(reply_at(reply, 0)) != call->shards ||
 	     reply_integer(reply_at(reply, 1)) != call->shard))

@@ -227,7 +227,7 @@ static enum status repair(struct call *call, const char *queue)
 	return GOOD;
 }
 
-/* The library's advice to run a relay, which ends the text, lacks the queue's name. */
+/* Prints a fault. If it ends with the advice "timerhub-relay run", adds the queue's name. */
 static void print_fault(const char *fault, const char *queue)
 {
 	const size_t len = strlen(fault);

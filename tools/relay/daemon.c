@@ -73,8 +73,8 @@ struct served {
 };
 
 /*
- * Errors that can end without a user's help count as one, so a server that is lost, then refuses
- * calls and then loads its data makes one line.
+ * Returns whether to print an error after `trouble`, the last one printed. A server that is lost,
+ * then refuses calls and then loads its data makes one line, as all this ends by itself.
  */
 static bool is_news(int trouble, int error)
 {

@@ -58,7 +58,7 @@ static const struct command {
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words);
-	/* without `run`: the Redis function that gets the words behind the queue, and its keys */
+	/* the Redis function to call if `run` is NULL, and the keys that the function gets */
 	const char *function, *keys;
 	bool is_change;
 	void (*print)(const struct reply *reply);
@@ -190,7 +190,7 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The list in a file; if there is none, prints why and returns NULL. */
+/* Returns the list of servers in the file "@PATH". If it cannot, prints why and returns NULL. */
 static const char *read_file(const char *redis)
 {
 	static char *text;
@@ -205,7 +205,7 @@ static const char *read_file(const char *redis)
 	return NULL;
 }
 
-/* Whether no option is given that another command needs. */
+/* Refuses options that only another command has. Returns GOOD if none of them is given. */
 static enum status check_options(const char *command)
 {
 	char words[64];

@@ -62,7 +62,7 @@ static const struct metrics_family lateness_family = {
 
 struct told {
 	uint32_t count;
-	/* NULL: the server has not answered, so it has no number but that it is not up */
+	/* NULL: the server has not answered, so its only metric is that it is not up */
 	struct reply *replies[KEYS_SHARDS_MAX];
 	char labels[KEYS_SHARDS_MAX][LABELS_BYTES];
 };

@@ -71,8 +71,8 @@ void begin_plain(struct call *call, const char *const *words);
 int ask_time(struct call *call);
 
 /*
- * Encodes the call of a Redis function that changes a queue, with the words, the data unless it is
- * NULL, and what lets the change have no effect after until_us.
+ * Encodes the call of a Redis function that changes a queue. The arguments are the words, then the
+ * data unless it is NULL, and then a time limit: after until_us the function changes nothing.
  */
 enum status begin_change(struct call *call, const char *what, const char *function,
                          const char *keys, const char *const *words, const char *data, size_t len);
@@ -156,7 +156,7 @@ enum status do_metrics(struct call *call, char **words);
 /* Prints a text, with --json in quotes. */
 void print_string(const char *text);
 
-/* The replies of these functions. */
+/* Print the replies of the Redis functions peek, list and stat. */
 void print_peek(const struct reply *reply);
 void print_list(const struct reply *reply);
 void print_stat(const struct reply *reply);

@@ -39,7 +39,7 @@ static enum status refused(const char *task, int error)
 	return tool_complain(task, error);
 }
 
-/* Opens the store of a file, which only put may make. */
+/* Opens the store in a file. Unless `make` is true, the file must be there already. */
 static int open_store(struct timerhub_store **ret_store, const char *path, bool make)
 {
 	struct timerhub_store_config config = { .size = sizeof(config), .queue = options.queue };

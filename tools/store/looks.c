@@ -24,7 +24,7 @@ struct look {
 	sqlite3_stmt *statement;
 };
 
-/* Says what SQLite has against the file. */
+/* Prints SQLite's message about the file, and returns the exit status for the error. */
 static enum status look_complain(const struct look *look)
 {
 	int error = sqlite3_errcode(look->db);
@@ -50,7 +50,7 @@ static enum status look_ask(struct look *look, const char *sql, const char *text
 	return GOOD;
 }
 
-/* Steps to the next row. *ret_status says what is wrong if there is none for another reason. */
+/* Steps to the next row. Returns false at the end, and after an error, which sets *ret_status. */
 static bool look_next(struct look *look, enum status *ret_status)
 {
 	int rc = sqlite3_step(look->statement);

@@ -109,7 +109,7 @@ static int find_elf(Dwfl_Module *module, void **data, const char *path, Dwarf_Ad
 		return fd;
 	fd = open_inode(current->proc, inside, inode);
 	free(inside);
-	/* The path of a process that only has another root folder is a path of this process. */
+	/* If the process is only in a chroot, `path` begins at the root of this process. */
 	return fd >= 0 ? fd : open_inode(AT_FDCWD, path, inode);
 }
 

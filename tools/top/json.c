@@ -126,7 +126,7 @@ static void json_ahead(const struct reading *now)
 	json_end('}');
 }
 
-/* Writes what only hubs have, and only if there is a reading before. */
+/* Writes a hub's lateness and rates since the reading before. There must be such a reading. */
 static void json_lately(const struct reading *now)
 {
 	uint64_t elapsed_ns = now->at_ns - now->before->at_ns;

@@ -80,9 +80,9 @@ struct sentence {
 __attribute__((format(printf, 2, 3))) void tell(struct sentence *sentence, const char *format, ...);
 
 /*
- * Adds a thread, where it is, and what the kernel says of it: if `since_before`, with its timer and
- * its times since running->before, else with the time that it has been in its callback. `running`
- * may be NULL, or have no thread.
+ * Adds a thread, where it is, and what the kernel says of it. `since_before` adds its timer, and
+ * its CPU times since running->before. Otherwise a callback's duration is added. `running` may be
+ * NULL, or have no thread.
  */
 void tell_thread(struct sentence *sentence, const struct running *running, bool since_before);
 
@@ -94,8 +94,8 @@ struct blame {
 };
 
 /*
- * Blames for what came late by more than 1 ms since the reading before, and for what waits. `index`
- * is the number of the hub or loop. A sentence may say that the reason is not known.
+ * Says why events came late by more than 1 ms since the reading before, or still wait. `index` is
+ * the number of the hub or loop. A sentence may say that the reason is not known.
  */
 void blame_fill(struct blame *blame, const struct watch *watch, unsigned index);
 

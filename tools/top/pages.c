@@ -324,7 +324,7 @@ static void overview_fill(struct page *page, const struct watch *watch)
 	page_add(page, "%s", legend);
 }
 
-/* Shows how many timers fall due within each time, as the schedule was when it was last read. */
+/* Shows how many timers fall due within 1 ms, 10 ms and so on, by the hub's latest count. */
 static void ahead_fill(struct page *page, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];

@@ -248,7 +248,7 @@ static void queue_follow(struct queue_reading *now, const struct queue_reading *
 	now->grew = now->waiting > before->waiting ? before->grew + 1 : 0;
 }
 
-/* Finds the reading before of the same hub among `earlier`, and continues what that has noted. */
+/* Finds the same hub in the `earlier` readings, and compares the two readings with each other. */
 static void reading_follow(struct reading *now, const struct reading *earlier, unsigned count)
 {
 	const struct reading *before = NULL;

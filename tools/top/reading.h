@@ -41,10 +41,10 @@ struct reading {
 	unsigned slow_count; /* number of functions whose callbacks were slow */
 	struct slow_reading slow[SLOW_FUNCTIONS];
 	struct thread owner; /* the hub's owner thread; tid 0: it is not known */
-	/* how many queues are open, and how many of them are here: those in which most waits */
+	/* how many queues are open, and how many of them `queues` has, with the fullest first */
 	uint32_t queue_count, queues_listed;
 	struct queue_reading queues[READING_QUEUES_MAX];
-	/* from here on: what the readings before tell, see reading_follow() */
+	/* from here on: compared with earlier readings, see reading_follow() */
 	unsigned inbox_grew;
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
@@ -59,7 +59,7 @@ struct counter {
 	size_t at;        /* where struct reading has it */
 	size_t from;      /* where struct board has it; SIZE_MAX: it is computed */
 	const char *row;  /* name on a page, which shows its rate as well; NULL: on no page */
-	/* its metrics; without a name if it has none, or has those of timerhub_stats_metrics(3) */
+	/* the counter's metric; no name: it has none, or timerhub_stats_metrics(3) has it */
 	struct metrics_family family;
 };
 
@@ -79,7 +79,7 @@ struct lateness {
 	uint64_t buckets[BOARD_LATENESS_BUCKETS];
 };
 
-/* Returns how late events were. Lately there are none if there is no reading before. */
+/* Returns how late events were. LATELY has a count of 0 if there is no reading before. */
 struct lateness lateness_of(const struct reading *reading, enum late late, enum period period);
 
 /* Returns the exclusive upper bound of a bucket, or UINT64_MAX if the bucket has none. */
@@ -103,7 +103,7 @@ struct watch {
 
 /*
  * Opens the process `pid` and reads its hubs for the first time. All of *watch must be 0. Returns
- * 0, or -1 with the reason in target.refusal. Close the names and the target after both.
+ * 0, or -1 with the reason in target.refusal. The caller closes `names` and `target` in both cases.
  */
 int watch_open(struct watch *watch, pid_t pid);
 

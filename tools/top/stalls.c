@@ -30,7 +30,7 @@ struct stall {
 	bool is_there;             /* in the latest reading */
 	bool is_told;              /* the line of its begin is printed */
 	unsigned looks;            /* how often the thread was looked at */
-	/* the thread when it was last looked at, and `before`, first; tid 0: no thread is known */
+	/* the thread at its latest look; running.before: at its first; tid 0: it is not known */
 	struct running running;
 };
 
@@ -86,7 +86,7 @@ static void note_queues(struct stalls *stalls, const struct hub *hub)
 	}
 }
 
-/* What waits for a loop has waited since its thread does what it does, if that is known. */
+/* Notes a loop that is due. Only the time since its thread began what it does now counts. */
 static void note_loop(struct stalls *stalls, const struct hub *loop)
 {
 	uint64_t now_ns = hub_clock_ns(loop);
@@ -136,7 +136,7 @@ static void look_at(struct stalls *stalls, struct stall *stall)
 		now.before = now.thread;
 	} else {
 		now.before = stall->running.before;
-		/* A thread that is just being woken tells nothing of what it has done. */
+		/* A thread that is just waking up may show nothing: keep the last look. */
 		if (work_between(&now.before, &now.thread) == WORK_UNKNOWN)
 			now.thread = stall->running.thread;
 	}
@@ -215,9 +215,9 @@ static void end(struct stalls *stalls, struct stall *stall)
 }
 
 /*
- * A stall must have been seen for a third of the threshold, because the numbers of one reading can
- * be of different moments. A thread must have been looked at twice, or more often if that has not
- * shown what it does.
+ * Returns whether a stall is to be printed. It must have been seen for a third of the threshold,
+ * because the numbers of one reading can be of different moments. What its thread does must be
+ * known, unless LOOKS_MAX looks have not shown it.
  */
 static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
 {

@@ -115,9 +115,9 @@ uint64_t hub_clock_ns(const struct hub *hub)
 }
 
 /*
- * Stores what the kernel adds to CLOCK_MONOTONIC and CLOCK_BOOTTIME in the time namespace of a
- * process. Returns false if that is not known, because /proc tells it of the namespace in which the
- * children of the process will be, and that is another one.
+ * Stores the offsets of CLOCK_MONOTONIC and CLOCK_BOOTTIME in a process's time namespace. /proc has
+ * only the offsets for the children of the process. Returns false if these are in another
+ * namespace, or if the offsets cannot be read.
  */
 static bool namespace_adds(int proc, const char *own, uint64_t ret_ns[2])
 {

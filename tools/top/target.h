@@ -109,9 +109,9 @@ void runnings_take(struct runnings *ret_now, const struct runnings *before,
                    const struct target *target);
 
 /*
- * Returns the row of the thread on which the events of the queue with this address wait, or that
- * turns this loop. One inside a callback comes first, then the one that was there last. NULL: no
- * thread is known.
+ * Returns the row of the thread that takes the events of the queue at this address, or that turns
+ * the loop at this address. Prefers a thread inside a callback, then the one that came last.
+ * Returns NULL if no thread is known.
  */
 const struct running *running_at(const struct runnings *runnings, uint64_t address);
 

@@ -125,7 +125,7 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		ret_thread->ran_ns = ran_ns;
 		ret_thread->has_waited_ns = true;
 	}
-	/* The compiler appends to the name of a function, as .constprop.0. */
+	/* Cut off what the compiler appends to a function's name, such as .constprop.0. */
 	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0)
 		copy_line(ret_thread->wchan, text, ".");
 	if (task_read(proc, folder, "syscall", text, sizeof(text)))

@@ -170,8 +170,8 @@ static bool tell_slow(struct sentence *sentence, const struct watch *watch,
 }
 
 /*
- * Blames a thread that has waited for a CPU for a part of the interval that counts, behind other
- * causes unless it is the first. Returns whether it has.
+ * Adds to the sentence that a thread has waited for a CPU, if it has waited for long enough to be a
+ * cause. `is_first`: the sentence names no other cause yet. Returns whether it was added.
  */
 static bool tell_cpu(struct sentence *sentence, bool is_first, const struct thread *before,
                      const struct thread *now, uint64_t late_ns)
@@ -187,7 +187,7 @@ static bool tell_cpu(struct sentence *sentence, bool is_first, const struct thre
 	return true;
 }
 
-/* Blames for what was told or taken late since the reading before. */
+/* Says why events came into their queue late, or were taken late, since the reading before. */
 static void blame_late(struct blame *blame, const struct watch *watch, unsigned index)
 {
 	const struct reading *now = &watch->now[index];
@@ -204,9 +204,9 @@ static void blame_late(struct blame *blame, const struct watch *watch, unsigned 
 			tell(sentence, " not known why");
 	}
 	sentence = begin(blame, &now->about);
-	/* What was told late is taken late as well. */
+	/* If events came into the queue as late as they were taken, no consumer is to blame. */
 	if (late_ns <= LATE_NS || (!loop && told_ns >= taken_ns)) {
-		/* A dispatch does not count how late it takes what waits behind a slow callback. */
+		/* Still name slow callbacks: what waits behind one does not count as late. */
 		tell(sentence, " held up:");
 		if (!tell_slow(sentence, watch, now, 0))
 			blame->count--;
@@ -269,7 +269,7 @@ static struct sentence state_of(const struct running *running, bool is_wide)
 	return state;
 }
 
-/* Returns how much of each second a time of the thread has grown by, in parts of 1 s / `parts`. */
+/* Returns the growth of a thread's time: in % of a CPU if `parts` is 100, in ms/s if 1000. */
 static struct sentence share(const struct running *running, uint64_t now, uint64_t before,
                              double parts, const char *unit)
 {
