@@ -454,6 +454,9 @@ local function repair(keys, args)
         return {EINVAL}
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
     local found = find_seats((look_by_of(q.state)), q.state, q.seats, now, now)
     redis_call('ZCARD', q.seats)
     redis_call('ZCARD', q.past)

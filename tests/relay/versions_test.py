@@ -109,6 +109,7 @@ def check_layout(server):
     expect(worker("cancel", "nobody") == -95, "cancel in a later layout")
     expect(time.monotonic() - begin < ARRIVES / 2, "a later layout is refused only after a while")
     expect(worker("take", 300) == 0, "a task was taken that could not be ended")
+    expect(queue.call("repair", "task", "0") == [-95], "repair of records of a later layout")
     redis("HSET", queue.prefix + "state", "version", was)
     take(worker, "fourth")
     expect(worker("done") == 0, "done after the layout is known again")
