@@ -291,8 +291,8 @@ TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct s
 /*
  * Copies `changes` and makes them as timerhub_store_commit() does, but does not wait. When they are
  * made or have failed, timerhub_store_completions() returns `tag`. Until then keep each struct
- * timerhub_store_task that a change points to. Returns -EAGAIN if 1,024 submits have completions
- * that nobody has taken yet.
+ * timerhub_store_task that a change points to. Returns -EAGAIN if there are 1,024 submits whose
+ * completions nobody has taken yet.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,

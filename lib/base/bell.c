@@ -95,8 +95,8 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * The eventfd's counter is full. Read the eventfd, which sets the counter to 0, and write
-	 * again, because pollers with EPOLLET need a new edge.
+	 * The write returns -EAGAIN if the eventfd's counter is full. Then read the eventfd, which
+	 * sets the counter to 0, and write again, because pollers with EPOLLET need a new edge.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);

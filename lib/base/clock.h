@@ -55,8 +55,9 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual);
 uint64_t clock_now_ns(const struct clock *clock);
 
 /*
- * Returns true if sleeps by this clock need a timerfd. A relative timeout would end at the wrong
- * time if somebody sets the wall clock or, with CLOCK_BOOTTIME, if the machine is suspended.
+ * Returns true if sleeps by this clock need a timerfd. On CLOCK_BOOTTIME and the wall clock, a
+ * relative timeout would end at the wrong time if the machine is suspended, and on the wall clock
+ * also if somebody sets it.
  */
 bool clock_needs_deadline_fd(const struct clock *clock);
 

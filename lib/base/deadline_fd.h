@@ -53,8 +53,9 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Waits until the timerfd is readable. If it was set to a time in the past, the kernel makes it
- * readable only a moment later.
+ * Waits until the timerfd is readable, at most 1 ms. Call it after setting a time in the past: the
+ * kernel makes the timerfd readable only a moment later, and a thread that polls it before that
+ * could block once more.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

@@ -93,8 +93,9 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a search found that the threads of all cells still live (0: never), on the hub's
-	 * clock. No thread searches again within a second.
+	 * When a search last found that the threads of all cells still live, on the hub's clock; 0:
+	 * never. No thread searches again within a second, because a search makes many system
+	 * calls.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -143,8 +144,8 @@ struct board_queue {
 	 */
 	atomic_u64 taken_ns;
 	/*
-	 * How many handles the owner has put into this queue, and into earlier queues that had the
-	 * same index. Consumers do not write to this cache line.
+	 * How many handles the owner has put into this queue, plus what `delivered` and
+	 * `passed_over` were when it was opened. Consumers do not write to this cache line.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */

@@ -11,8 +11,9 @@
  * waits for anybody.
  *
  * slow_table_replace() changes the gate before and after it stores the values of another function.
- * A reader loads the gate before and after the values. If the gate is the same both times, and says
- * that the entry is not being given away, all values belong to one function.
+ * A reader loads the gate before and after the values. If the gate, apart from its number of users,
+ * is the same both times, and says that the entry is not being given away, all values belong to one
+ * function.
  *
  * In a race two entries can get the same function. Whoever reads the table adds them up.
  *

@@ -190,6 +190,7 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
+		/* Pairs with cell_begin() ([cell]): if `fn` is new, so are `timer` and `count`. */
 		ret->fn = u64_load_acquire(&cell->fn);
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);

@@ -82,7 +82,7 @@ void hub_wait_pass(struct timerhub *hub)
 	}
 	/*
 	 * Add 0 instead of loading the value, because a load could miss a timerhub_advance() that
-	 * has just begun.
+	 * has just begun. The release shows this thread's stores to the next timerhub_advance().
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/*

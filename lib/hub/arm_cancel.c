@@ -403,7 +403,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Two callbacks of the timer may run at once and both call this. Only the one whose cancel
-	 * has succeeded waits. Otherwise they would wait for each other.
+	 * has succeeded waits for the other callback. Otherwise they would wait for each other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -174,7 +174,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/* A forked child must not clear the eventfd that it shares with its parent. */
+	/*
+	 * A forked child must not clear the eventfd that it shares with its parent. Where the
+	 * kernel zeroes `living` in the child, the child could not clear it anyway (bell.h).
+	 */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
@@ -337,7 +340,7 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
 
 /*
  * Ends a dispatch. The attribute cleanup makes sure that this also runs if a callback throws a C++
- * exception or calls pthread_exit(3).
+ * exception, or if its thread ends in it, for example by pthread_exit(3).
  */
 static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {

@@ -124,7 +124,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	clock_init(&hub->clock, config->clock, manual);
 	/*
 	 * Callers wake the hub for timers that are due before this time. An owner thread needs no
-	 * wake-up yet (0). A manual hub needs one for every timer (UINT64_MAX).
+	 * wake-up yet (0), because it looks for timers when it starts. A manual hub needs one for
+	 * the first timer, whenever that is due (UINT64_MAX).
 	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;

@@ -216,8 +216,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Cancels timers whose handles are still in the outbox. The program has wrongly armed them during
- * the close.
+ * Cancels timers that still live and whose handles are in the outbox. There are some only if the
+ * program wrongly armed timers during the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {

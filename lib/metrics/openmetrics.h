@@ -104,7 +104,10 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
-/* Adds a histogram. buckets[i] counts 2^i to 2^(i+1) - 1 ns, which the text gives in seconds. */
+/*
+ * Adds a histogram of times. buckets[i] counts those of 2^i to 2^(i+1) - 1 ns. The text gives them
+ * in seconds.
+ */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
 {
