@@ -23,8 +23,8 @@
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
 /*
- * Tells the loop that its clock shows `now_ns`. This also corrects the deadlines of the timeouts in
- * the array `fresh`.
+ * Tells the loop that its clock shows `now_ns`, to which delays are added from now on. This also
+ * corrects the deadlines of the timeouts in the array `fresh`.
  */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
@@ -54,7 +54,10 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* Schedules the timeouts that fresh_list() has put into the list, and empties the list. */
+/*
+ * Schedules the timeouts that fresh_list() has put into the list, except those that are stopped or
+ * already scheduled at their deadline or earlier. Empties the list.
+ */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -105,7 +105,10 @@ int loop_renew_board(struct timerhub_loop *loop);
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/* Stores when the program must next call timerhub_loop_turn(). timerhub-top(1) reads this time. */
+/*
+ * Stores when the program must next call timerhub_loop_turn(). If that is now, stores when the loop
+ * last read its clock. timerhub-top(1) reads this time.
+ */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*

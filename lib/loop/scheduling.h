@@ -77,8 +77,8 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 
 /*
  * Computes loop->next_ns, the time at which the loop must wake up; call it before the loop blocks.
- * It first corrects the earliest schedule entries, so that the loop does not wake up for a timeout
- * that was moved or stopped.
+ * As long as the earliest schedule entry is at an exact deadline, and its timeout was moved or
+ * stopped, corrects that entry first. Otherwise the entry would wake the loop for nothing.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

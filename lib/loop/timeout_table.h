@@ -50,7 +50,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 
 /*
  * When a timeout is scheduled, the low bits of its deadline are cleared (round_down_to_grid.h).
- * Returns how many, for the schedule entry of this place.
+ * Returns how many were chosen for the schedule entry of this place. If grid_instant_ns() kept the
+ * exact deadline, these bits of the entry's time need not be 0.
  */
 static inline unsigned place_grid(const struct place *place)
 {

@@ -207,7 +207,7 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 
 /*
  * Computes quiet_ns: before this time timerhub_loop_turn() and timerhub_loop_settle() have nothing
- * to do, and return at once. Stores 0 if the time is not known.
+ * to do, and return at once. Stores 0 if the time is not known. fresh_list() sets it back to 0.
  */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {

@@ -65,15 +65,16 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Takes out the earliest timer and returns its slot. Returns SLOT_NONE if no timer is due at
- * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and many timers must be sorted first. Then
- * publish all ready events, and call again with `cheaply` false.
+ * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and many timers may have to be sorted first.
+ * Then publish all ready events, and call again with `cheaply` false.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot that schedule_take() will probably return after `ahead` more calls. Returns
- * SLOT_NONE if that is not known.
+ * Returns the slot that schedule_take() will probably return after `ahead` more calls, so that the
+ * caller can prefetch its timer. Returns SLOT_NONE if that is not known. If the sorted array `run`
+ * is empty, ignores `ahead`, and returns what wheel_peek() does.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -461,7 +461,7 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	wheel_rescan(wheel, bucket);
 	/*
 	 * If a bucket is long, its earliest timer may still be unknown. Return nothing then,
-	 * because the caller has checked all timers of this bucket already.
+	 * because the bucket was swept before, and is swept only once.
 	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;

@@ -163,8 +163,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. After a removal or a
- * move, the result can be too early, but never too late.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. After a long bucket
+ * has lost its earliest timer, the result can be too early, but never too late.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -189,7 +189,7 @@ uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
  * Adds to `counts[i]` how many timers become due in range `i` (see ahead_range()). A bucket of more
- * than 20 timers is estimated by 20 of them.
+ * than 20 timers is estimated by at most 20 of them.
  */
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
