@@ -21,9 +21,10 @@
  * then readable for nothing, which the next consumer notices by `rings`. They are counted before
  * the write, because the write may wake a consumer that runs at once in place of the owner.
  *
- * notifier_clear() loads `signalled` with relaxed order. Whoever writes to the eventfd first stores
- * 1 in `signalled`, and then counts the write in `rings` (seq_cst). bell_clear_counted() has just
- * loaded that count (seq_cst). If it saw the write counted, the relaxed load finds the 1.
+ * notifier_clear() loads `signalled` with relaxed order. A thread that is about to write to the
+ * eventfd stores 1 in `signalled`, and then counts the write in `rings` (seq_cst).
+ * bell_clear_counted() has just loaded that count (seq_cst). If it saw the write counted, the
+ * relaxed load finds the 1.
  *
  * Threads that are blocked in timerhub_wait() are woken by a futex, the ticket:
  *
@@ -33,9 +34,10 @@
  *
  * `waiters` and the outbox are seq_cst too, so an owner that sees no waiter has published before
  * the waiter reads the outbox. A waiter that enters after the wake loads the new ticket, and with
- * it sees the event. The ticket begins with an odd number, so it is never 0 in the process itself.
- * In a forked child it is 0, because the memory is zeroed there. So a child that was forked just
- * before its futex_wait() does not block.
+ * it sees the event. The ticket begins with an odd number, and each wake adds 2, so it is never 0
+ * in the process itself. In a forked child it is 0, because the memory is zeroed there. So a child
+ * that was forked just before its futex_wait() does not block. A new queue goes on with the number
+ * that a closed queue has left in the same ticket.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  */

@@ -66,8 +66,8 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Counts the calling thread as a waiter. Returns the value to pass to futex_wait(). Returns 0 in a
- * forked child, where nobody may wait.
+ * Counts the calling thread as a waiter. The caller must then read the outbox. Returns the value to
+ * pass to futex_wait() if the outbox is empty. Returns 0 in a forked child, where nobody may wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 

@@ -10,7 +10,8 @@
  * an outbox that never holds much stays within a few cache lines. outbox_restart() moves the head
  * first, and then the tail. In between the head is greater than the tail, so consumers find the
  * outbox empty. outbox_has_room() loads the head only if the head that it knows leaves no cell in
- * use, or many. Consumers write the head, so each load misses the cache.
+ * use, or many: then an empty outbox can go back. Consumers write the head, so a load often misses
+ * the cache.
  *
  * outbox_blank() replaces a handle by 0. If a consumer has already taken this handle, the cell is
  * unused, and the 0 does no harm.
@@ -177,8 +178,9 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 	for (;;) {
 		/*
-		 * Pairs with the store of `tail` in outbox_publish() ([outbox]): this thread may
-		 * read all cells before the `tail` that it loads here.
+		 * An event that was published just now may be missed here, but outbox_count() finds
+		 * it. Pairs with the store of `tail` in outbox_publish() ([outbox]): this thread
+		 * may read all cells before the `tail` that it loads here.
 		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);

@@ -70,8 +70,8 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Removes a timer's old handle from the outbox, if it is still there. `place` is the low half of
- * the handle's position.
+ * Removes a timer's old handle from the outbox, if it is still there, so that consumers do not find
+ * it beside the timer's next handle. `place` is the low half of the old handle's position.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
@@ -97,7 +97,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /*
  * Takes up to `max` handles at positions below `end`, the oldest first. Returns how many. If it
- * takes any, it stores the present `tail` in *ret_tail.
+ * takes any, it stores the position after the last published handle in *ret_tail.
  */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);

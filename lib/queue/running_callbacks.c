@@ -10,8 +10,8 @@
  * in the cell. Before its first delivery, the thread also raises `end` above the index of its cell,
  * so such a canceller sees that too.
  *
- * callback_is_ours() may also find a cell that an ended thread has left behind, if this thread had
- * the same thread_self(). That does no harm, because no callback runs there.
+ * callback_is_ours() may also find a cell that an ended thread has left behind, if the ended thread
+ * had the same thread_self(). That does no harm, because no callback runs there.
  *
  * It is tested by tests/service/test_cancel_sync.c.
  *

@@ -26,8 +26,8 @@
  */
 struct callback {
 	/*
-	 * The timer whose event the thread delivers: handle << NOW_SHIFT, plus NOW_RUNNING and
-	 * NOW_WAITED. 0: none.
+	 * The timer whose event the thread delivers or whose callback it runs: handle << NOW_SHIFT,
+	 * and the flags NOW_RUNNING and NOW_WAITED. 0: none.
 	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_u64 thread; /* thread_self() of the thread that has this; 0: it is free */

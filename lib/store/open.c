@@ -80,8 +80,8 @@ static int connection_refused(sqlite3 *db, const char *path)
 }
 
 /*
- * Opens a connection to the database. While the store is being opened, SQLite waits up to
- * `timeout_ns` for a lock that another process holds.
+ * Opens a connection to the database. Until the store is open, SQLite waits up to `timeout_ns` for
+ * a lock that another process holds. Later, writer_begin() does that.
  */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
@@ -125,8 +125,8 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	if (result == 0)
 		result = schema_install(db);
 	/*
-	 * Open the second connection by the absolute name, because `path` may lead to another file
-	 * by now.
+	 * Open the keeper's connection by the name in which SQLite has resolved symbolic links,
+	 * because `path` may lead to another file by now.
 	 */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,

@@ -180,8 +180,8 @@ int schema_install(sqlite3 *db)
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?8"
 
 /*
- * The conditions here are macros, such as IS_WAITING, because they must repeat those of the indexes
- * word for word.
+ * SQLite uses a partial index only if a condition repeats that of the index word for word. So the
+ * conditions here are macros, such as IS_WAITING.
  */
 static const char *const statement_texts[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
@@ -221,15 +221,15 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* In these two statements ?3 is the kernel's boot_id, or '' if /proc is not mounted. */
+	/* In the next two statements ?3 is the kernel's boot_id, or '' if /proc is not mounted. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * To list all rows, stats.c runs one of the next four statements again and again. Each run
-	 * lists some rows, and begins after the last row of the previous run.
+	 * stats.c runs each of the next four again and again, to list all rows. A run lists up to
+	 * ?9 rows after the previous run's last row, whose id is ?1, and whose due_us or lease ?7.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -323,7 +323,7 @@ static int begin(struct statements *statements, enum statement which)
 }
 
 /*
- * Rolls the transaction back, if SQLite has not done so itself. ROLLBACK fails if there is no
+ * Rolls the transaction back, if SQLite has not done so itself. ROLLBACK can fail for lack of
  * memory, so try again: another thread may free some meanwhile.
  */
 static void roll_back(struct statements *statements)

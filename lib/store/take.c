@@ -108,7 +108,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* End all leases if the boot id differs, or if there is none and the wall clock was set. */
+	/* a reboot ends all leases: another boot id, or without ids, another clock_offset_us() */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -244,7 +244,7 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* If memory ran out after some tasks were taken, return these tasks and no error. */
+	/* If memory ran out, return the tasks taken before, unless SQLite has rolled them back. */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -356,7 +356,7 @@ static void watch_files(struct timerhub_store *store)
 	if (fd < 0 || inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
 	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0)
-		/* Relaxed is enough, because only the thread that set is_taken uses the flag. */
+		/* Relaxed is enough: only the thread that has set is_taken acts on the flag. */
 		u32_store_relaxed(&store->watch.is_polling, 1);
 }
 
@@ -479,8 +479,8 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
 		/*
-		 * Do not pause while somebody commits, because the new tasks can be taken in a
-		 * moment.
+		 * The event of a commit comes before its tasks can be read, so look again without a
+		 * pause. If commits are frequent, pause all the same: see UNPAUSED_LOOKS.
 		 */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;

@@ -101,8 +101,8 @@ static bool work_withdraw(struct timerhub_store *store, const struct work *work)
 	while (*place && *place != work)
 		place = &(*place)->next;
 	/*
-	 * Relaxed is enough, because this thread holds shared.lock. Only a thread that holds this
-	 * lock changes the state of a queued item.
+	 * Relaxed is enough, because this thread holds shared.lock. Other threads change the state
+	 * of a queued item only while they hold this lock.
 	 */
 	withdraws = *place && u32_load_relaxed(&work->state) == WORK_WAITS;
 	if (withdraws) {
@@ -344,7 +344,7 @@ int writer_sync_all(struct timerhub_store *store)
 
 /*
  * Finishes the items that change tasks, or if `changes` is false, those that take tasks. Wakes the
- * threads that wait for them. Returns the other items.
+ * threads that wait for them. Returns the other items. For changes, the caller holds synced.lock.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -479,7 +479,7 @@ static int wal_checkpoint(struct timerhub_store *store, sqlite3 *db, int mode, i
 
 /*
  * Makes the next writer overwrite the WAL from its beginning, unless a reader needs the WAL. Waits
- * up to `waits_ns` for the write lock if disk space must be reserved.
+ * up to `waits_ns` for the write lock if disk space must be reserved. Only the leader calls this.
  */
 static void wal_restart(struct timerhub_store *store, uint64_t waits_ns)
 {
@@ -596,7 +596,7 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/* Store the length that the checkpoint found, unless a commit has stored a newer one. */
+	/* Other processes write too: take the length found, unless a commit here is newer. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
