@@ -13,8 +13,9 @@
  *
  * The tail tells producers where to look for an empty cell. They move the tail only once per cache
  * line of cells, and search on from where it is then, because other producers may have filled many
- * cells meanwhile. The owner takes no cells beyond the end that lane_begin() has set, because fast
- * producers could keep it busy for ever. The head of inbox.c says why the accesses are seq_cst.
+ * cells meanwhile. The owner takes no cells beyond the end that lane_begin() has set, because
+ * otherwise fast producers could keep it busy for ever. The head of inbox.c says why the accesses
+ * are seq_cst.
  */
 #include "owner/lane.h"
 
@@ -66,8 +67,8 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			return true;
 		}
 		/*
-		 * The owner has not yet taken the slot that was put into this cell one round ago,
-		 * so the ring is full.
+		 * If the owner has not yet taken the slot that was put into this cell one round
+		 * ago, the ring is full.
 		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;

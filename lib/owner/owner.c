@@ -136,7 +136,7 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/* Publish the new events, and count how late each of them is. */
+	/* First publish the new events, and count how late each of them is. */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
@@ -193,8 +193,9 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	 */
 	if (expiry->interval_ns > 0)
 		/*
-		 * If the timer was cancelled after it expired, this entry does no harm: the owner
-		 * finds the slot free when the entry is due.
+		 * If the timer was cancelled after it expired, this entry does no harm: either the
+		 * owner finds the slot free when the entry is due, or the slot has a new timer, for
+		 * which the owner replaces the entry (head of this file).
 		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));

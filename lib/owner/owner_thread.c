@@ -180,8 +180,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Publishes for timerhub-top how many timers are due soon. Counts them at most once a second, or if
- * the owner is busy, once in ten seconds. Returns true if it has counted them.
+ * Publishes for timerhub-top how many timers are due soon. Counts them at most once a second, or,
+ * if the owner is busy, once in ten seconds. Returns true if it has counted them.
  */
 static bool owner_show_ahead(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
@@ -298,7 +298,7 @@ static void owner_share_policy(pid_t tid)
 
 /*
  * Gives the owner thread the CPUs and the priority of the process's main thread. Otherwise it would
- * inherit those of the thread that opens the hub: if that thread is pinned to a CPU with a
+ * inherit those of the thread that opens the hub: if that thread is pinned to a CPU and has a
  * real-time priority, it could keep the owner from running.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
@@ -447,7 +447,7 @@ void owner_wait_pass(struct owner *owner)
 {
 	/*
 	 * Adding 0 reads the number (head of this file). Pairs with owner_begin_pass() ([pass]):
-	 * when the owner has incremented the number, it also sees that the caller's queue is gone.
+	 * when the owner then increments the number, it also sees that the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -60,8 +60,8 @@ bool promise_woken(const struct promise *promise)
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
 	/*
-	 * Relaxed is enough, because `pass` was loaded from promise->pass, and that number never
-	 * falls.
+	 * Relaxed is enough, because this thread has loaded `pass` from promise->pass, and that
+	 * number never falls.
 	 */
 	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
 	/* Never lower the number: another thread may have recorded a later pass already. */

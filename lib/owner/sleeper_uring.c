@@ -85,7 +85,7 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 
 /*
  * Creates a ring, and makes sure that its descriptor is not 0, 1 or 2, to which the program may
- * print. Returns 0 or a negative errno.
+ * print (base/descriptor.h). Returns 0 or a negative errno.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {

@@ -20,17 +20,17 @@
  * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
  * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
  * timers, and the four pairs of a cache line mostly stay with one CPU. arena_put_many() lets the
- * CPU keep more, because a thread that takes many events may also arm many timers: as many slots as
- * the shard has used, and ARENA_KEEP more.
+ * CPU keep ARENA_KEEP slots and as many more as the shard has used, because a thread that takes
+ * many events may also arm many timers.
  *
  * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
  * the stacks of others. But at each ARENA_LOOK-th fresh slot it searches all stacks, and takes a
- * slot from one with more than ARENA_LEAVE slots instead. It begins with the stack on which it last
- * found one, because a thread that arms many timers empties one stack after the other. So memory
- * grows only with the number of live timers, however the bursts of CPUs alternate: if such a search
- * finds nothing, each stack has at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots
- * are taken from each end of a shard before the next search. For that, shard_has_surplus() must not
- * be false by mistake.
+ * slot from one with more than ARENA_LEAVE slots instead. So memory grows only with the number of
+ * live timers, however the bursts of CPUs alternate: if such a search finds nothing, each stack has
+ * at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are taken from each end of a
+ * shard before the next search. For that, shard_has_surplus() must not be false by mistake. A
+ * search begins with the stack on which the CPU last found a slot, because a thread that arms many
+ * timers empties one stack after the other.
  *
  * Different CPUs take fresh slots from different shards, because a CPU also prefetches the lines
  * next to those that it uses: if two threads re-armed timers in alternate cache lines, each re-arm
@@ -560,7 +560,7 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 
 		/*
 		 * Of the shards that have unused slots, remember the one that comes last in this
-		 * CPU's order of search. It is chosen only if every shard has been used.
+		 * CPU's order of search. It is chosen only if no shard is wholly unused.
 		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
@@ -607,8 +607,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		/*
-		 * If no slot is unused any more, `next` is larger than any index, and the loop
-		 * ends.
+		 * If no slot is unused any more, `next` is larger than any index. That ends the
+		 * loop, and later calls skip it.
 		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
@@ -640,8 +640,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Read every top again. If none has changed, all depths were right at the same
-		 * moment.
+		 * Read every top again, by a CAS (head of this file). If none has changed, all
+		 * depths were right at the same moment.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)

@@ -83,7 +83,7 @@ enum timer_phase {
 	TIMER_PENDING = 2,
 	/*
 	 * The timer has expired, nobody has taken its event, and its next period is due as well. It
-	 * is not scheduled, because further periods only raise the event's count.
+	 * needs no schedule entry, because further periods only raise the event's count.
 	 */
 	TIMER_OVERDUE = 3,
 	/*

@@ -9,9 +9,10 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
- * timer_cancel() compares and changes only the state of an armed timer. So timer_move() may make
- * the deadline later at the same time. That is harmless, because the schedule entry of a free slot
- * may be earlier than the slot's deadline.
+ * If an armed timer has no slack, timer_cancel() compares and changes only its state. So
+ * timer_move() may make the deadline later at the same time. That is harmless, because the schedule
+ * entry of a free slot may be earlier than the slot's deadline, but not later. With a slack the
+ * entry may be later than the deadline, so timer_cancel_any() stores timer_instant_ns() as well.
  *
  * timer_true_ns() does not find out whether the slack that it reads belongs to the deadline. If
  * another thread arms a new timer in the slot meanwhile, the old deadline gets the new slack. The
@@ -264,7 +265,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	} while (!timer_change(timer, &pair, looked));
 	/*
 	 * If STATE_CLAIMED was clear, the slot is scheduled early enough for the timer's deadline.
-	 * If the timer has expired or is idle, no deadline is left to schedule.
+	 * If the timer has expired or is idle, it needs no new entry.
 	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
@@ -308,9 +309,9 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
 			/*
-			 * An OVERDUE timer is not scheduled. The thread that delivers its event
-			 * arms it for the next period, and pushes its slot into the inbox for the
-			 * owner.
+			 * An OVERDUE timer needs no schedule entry. The thread that delivers its
+			 * event arms it for the next period, and pushes its slot into the inbox for
+			 * the owner.
 			 */
 			next = TIMER_OVERDUE;
 			break;
@@ -318,8 +319,8 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * If the next period is due too, the timer becomes OVERDUE, and is not
-			 * scheduled again.
+			 * If the next period is due too, the timer becomes OVERDUE. The owner still
+			 * schedules a further period, but nobody relies on that entry.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -375,7 +376,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	struct pair before = view->pair;
 	/*
 	 * A PENDING timer's next period is in the schedule already, so the owner need not be told.
-	 * An OVERDUE timer has no schedule entry.
+	 * An OVERDUE timer may have no schedule entry.
 	 */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
