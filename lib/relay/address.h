@@ -70,7 +70,7 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * `asking` is true if the node at `host` is just receiving the queue's keys. Each command
+	 * `asking` is true if the node at `host` is still receiving the queue's keys. Each command
 	 * to such a node needs the command ASKING directly before it. `next_asking` says the same
 	 * of the node at next_host.
 	 */

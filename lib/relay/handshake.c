@@ -275,8 +275,8 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	}
 	address->tries++;
 	/*
-	 * Most Sentinels have a lower epoch than before, so somebody has configured them anew.
-	 * Believe any epoch from now on.
+	 * If most Sentinels have a lower epoch than before, somebody has configured them anew, so
+	 * believe any epoch from now on.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
@@ -470,7 +470,7 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	/*
 	 * First load the plain names (timerhub_put), and then those with the version
 	 * (timerhub4_put). A client that finds the latter on the server does not load the plain
-	 * names.
+	 * names, so if this client died between the two, the plain names would stay missing.
 	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))

@@ -101,8 +101,9 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 */
 		return -EINVAL;
 	/*
-	 * Changes that were sent on a lost connection may arrive until fence_us. Make the server
-	 * refuse them: their epoch is below client->epoch.
+	 * Changes that were sent on a lost connection may still arrive. Make the server refuse
+	 * them until fence_us: their epoch is below client->epoch. After fence_us their own
+	 * deadlines have passed.
 	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,

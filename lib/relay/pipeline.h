@@ -73,9 +73,10 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns 0 if requests can be sent. Otherwise returns why not, such as -EHOSTUNREACH. If the list
- * of servers in the config is not that of the queue, returns -EEXIST, or -EROFS if this server was
- * connected before (README.md).
+ * Returns the error that keeps requests from being sent, such as -EHOSTUNREACH, or 0 if there is
+ * none (also before the first attempt to connect has ended). If the list of servers in the config
+ * is not that of the queue, returns -EEXIST, or -EROFS if this server was connected before
+ * (README.md).
  */
 int pipeline_why(const struct pipeline *pipeline);
 

@@ -453,7 +453,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
 		/*
 		 * Redis says that the deadline has passed, but our conversion to Redis's clock is
-		 * not exact. Convert again, with the time in this reply.
+		 * not exact. Convert again, with the time in this reply. If the deadline has not
+		 * passed after all, send the request again.
 		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)

@@ -88,8 +88,8 @@ struct request {
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	/*
-	 * The function that reads data from the reply, such as a list of tasks, if the request has
-	 * succeeded. NULL if the caller wants nothing but the result.
+	 * Called with the reply if the request has succeeded, to read data for which this struct
+	 * has no member, such as a list of tasks. May be NULL.
 	 */
 	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
@@ -132,8 +132,9 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * Until this time on Redis's clock, changes may still arrive from a lost connection, and
-	 * the server must refuse them. 0 if no change was in flight on it.
+	 * Until this time on Redis's clock, the server must refuse changes with a lower epoch,
+	 * because they may still arrive from a lost connection. Then their own deadlines have
+	 * passed. 0 if no connection was lost with unanswered changes.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
@@ -143,7 +144,7 @@ struct client {
 	 */
 	uint64_t cut_ns;
 	/*
-	 * A time that Redis's clock has shown. It was read between the local times anchor_sent_ns
+	 * The last known time of Redis's clock. It was read between the local times anchor_sent_ns
 	 * and anchor_read_ns.
 	 */
 	uint64_t anchor_us;
@@ -215,9 +216,9 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Converts the server's result to the caller's. After a lost connection a change is sent again, and
- * may fail only because Redis has made it already. Its caller then gets -ETIMEDOUT, which says that
- * nobody knows.
+ * Converts the server's result to the caller's. After a lost connection a change is sent again. If
+ * that fails, the cause may be that Redis has made the change already. The caller then gets
+ * -ETIMEDOUT, which says that nobody knows.
  */
 int request_result(const struct request *request, int result);
 

@@ -311,7 +311,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 
 /*
  * Stores the error by which the server refuses SUBSCRIBE or PING, and tells the daemon
- * (shared_tell()). Returns the error.
+ * (shared_tell()). scheduler_answered() tells it again after each poll, because tasks are late
+ * without wake-up messages. Returns the error.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

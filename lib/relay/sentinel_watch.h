@@ -23,8 +23,8 @@ struct sentinel_watch {
 	int named;
 	bool is_half; /* the second reply has not come yet */
 	/*
-	 * How many Sentinels, one after the other, have answered with an outdated epoch: one below
-	 * the highest epoch known. 0 if the latest answer was up to date.
+	 * How many Sentinels, one after the other, have answered with an outdated epoch, which is
+	 * lower than the highest one known. 0 if the latest answer was up to date.
 	 */
 	unsigned outdated;
 	unsigned rotations; /* the address's `rotations` when the first of these answered */

@@ -61,7 +61,7 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 
 /*
  * Reads a Sentinel's answer. If the answer names another master, closes the connections to the old
- * one.
+ * one, because what the old one still acknowledges will be lost.
  */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {

@@ -206,7 +206,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 
 /*
  * Gives up what this process has in Redis: its untaken tasks, its consumer, and its registration as
- * a relay. Does nothing if Redis is not connected.
+ * a relay. Does nothing if Redis is not connected: others get these after leases and failover
+ * delays.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -64,8 +64,7 @@ struct shared {
 	bool watched; /* a caller has the fd and may poll it */
 	/*
 	 * True if one task may be read in advance, because the program's event loop has nothing to
-	 * do. A take that returns a task sets this to false, and a take that finds none sets it to
-	 * true.
+	 * do. take_watched() sets this to false if it returns a task, and otherwise to true.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */

@@ -43,7 +43,8 @@ static int touch(struct timerhub_relay *relay, const struct delivery *one)
 /*
  * Renews a delivery's lease, but waits only briefly for the reply, because an event loop must not
  * stand still. Returns -ETIMEDOUT if no reply has come, or -EBUSY if the server still owes the
- * reply to an earlier call. The relay's lock is released meanwhile.
+ * reply to an earlier call. A reply that comes later does no harm, because the task is set aside.
+ * The relay's lock is released meanwhile.
  */
 static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
 {

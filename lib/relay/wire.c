@@ -157,7 +157,7 @@ void wire_close(struct wire *wire)
 	if (wire->fd >= 0) {
 		/*
 		 * close() alone would leave the connection open if a forked child has a copy of the
-		 * descriptor.
+		 * descriptor, and a read that is blocked on it would take tasks.
 		 */
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
