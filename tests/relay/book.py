@@ -129,7 +129,7 @@ class Judge:
         return states + [task] if call.result == DOUBT else states
 
     def verdict(self, calls):
-        """Returns None, or all calls as lines, of which those with `wrong?` fit in no order."""
+        """Returns None, or all calls as lines: `wrong?` marks what the longest order lacks."""
         calls = sorted(calls, key=lambda call: call.begin)
         puts = [call for call in calls if call.name in ("put", "replace")]
         everything = (1 << len(calls)) - 1

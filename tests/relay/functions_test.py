@@ -106,7 +106,7 @@ class Run:
         return self.model.now + self.dice.choice((-1, 0, 1, 10**6))
 
     def life(self):
-        """Returns a change's last arguments, which limit when it counts: none, one or three."""
+        """Returns what limits when a change counts: nothing, until, or until, holder and epoch."""
         return self.dice.choice(([], [self.until()], [
             self.until(), self.dice.choice(HOLDERS), self.dice.randrange(1, 4)]))
 

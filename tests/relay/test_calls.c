@@ -1183,7 +1183,7 @@ static void *take_at_once(void *unused)
 	return NULL;
 }
 
-/* A lost command connection must end the blocked read too: each could bring the same task. */
+/* A lost command connection must end the blocked read too: it could bring a task that has ended. */
 RELAY_TEST(a_recovery_closes_the_read_that_waits, 60)
 {
 	const char *const made = "total_connections_received:";

@@ -398,8 +398,8 @@ static void rest_on_every_clock(int64_t ahead_s)
 }
 
 /*
- * An idle owner or loop sleeps on in every time namespace. The kernel adds offsets to the ends of
- * sleeps there, and a sum beyond 2^63 ns would lie in the past, so that the sleep ended at once.
+ * An idle owner or loop sleeps on in every time namespace. The kernel subtracts the offset from an
+ * absolute time, and adds its clock to a relative one: beyond 2^63 ns the sleep would end at once.
  */
 TEST_LOOP(quiet_in_every_time_namespace, 60, 3)
 {

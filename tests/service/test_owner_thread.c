@@ -357,7 +357,7 @@ TEST(owner_after_the_end_of_the_main_thread, 30)
 	child_ends_well(child);
 }
 
-/* A hub opens although the scheduling calls fail: all of them, or those with the usual CPU sets. */
+/* A hub opens although scheduling calls fail: all, or (as with 8,192 CPUs) those of small sets. */
 TEST(owner_works_where_scheduling_is_refused, 30)
 {
 	struct scheduling mine = scheduling_of(getpid());

@@ -75,7 +75,7 @@ void memory_tell(uint32_t *word, uint32_t value);
 
 /* Memory was allocated: forgets all earlier accesses to it. */
 void memory_allocated(const void *base, size_t bytes);
-/* Memory is freed: fails if an access does not happen before the free. Later ones fail, too. */
+/* Memory is freed: fails if an access does not happen before the free. Any later access fails. */
 void memory_freed(const void *base, size_t bytes);
 
 #endif

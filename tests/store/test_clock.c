@@ -92,7 +92,7 @@ static uint64_t due_ns_of_the_task(void)
 	return (uint64_t)sql_number("SELECT due_us FROM timerhub_tasks") * 1000;
 }
 
-/* The clock is set right after the done, before it, before an open, or for another handle. */
+/* The wrong clock ends after the done, before it, before an open, or unseen by the next handle. */
 STORE_TEST_LOOP(period_set_by_a_wrong_clock_comes_back, 60, 4)
 {
 	struct timerhub_store *first = store;

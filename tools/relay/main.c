@@ -58,7 +58,7 @@ static const struct command {
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words);
-	/* the Redis function to call if `run` is NULL, and the keys that the function gets */
+	/* if `run` is NULL: a Redis function, which gets the words behind the queue; its keys */
 	const char *function, *keys;
 	bool is_change;
 	void (*print)(const struct reply *reply);

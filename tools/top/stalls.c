@@ -30,7 +30,7 @@ struct stall {
 	bool is_there;             /* in the latest reading */
 	bool is_told;              /* the line of its begin is printed */
 	unsigned looks;            /* how often the thread was looked at */
-	/* the thread at its latest look; running.before: at its first; tid 0: it is not known */
+	/* the thread at the latest look; running.before: at the first; tid 0: it is not known */
 	struct running running;
 };
 
