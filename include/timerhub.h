@@ -335,11 +335,12 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Cancels a timer, and then waits until no other thread runs its callback, so that you can free
- * what the callback uses. Not for signal handlers.
- * - Do not hold a mutex that the callback locks, because each would wait for the other.
- * - It does not wait for threads that use an event from timerhub_drain() or timerhub_wait().
- * - A callback that gets -ENOENT for its own timer must not free the data; see timerhub_cancel(3).
+ * Cancels a timer, and waits until its callback has returned on all other threads. After that you
+ * can free what the callback uses. Not for signal handlers.
+ * - If you hold a mutex that the callback locks, the call and the callback wait for ever.
+ * - If a thread has got an event by timerhub_drain() or timerhub_wait(), it is not waited for.
+ * - If a callback gets -ENOENT for its own timer, it must not free the data; see
+ *   timerhub_cancel(3).
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 

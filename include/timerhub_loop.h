@@ -138,9 +138,10 @@ TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Prepares the loop for the program's wait, without calling callbacks: the descriptor will be
- * readable when the next timeout is due. *ret_block_ns, which may be NULL, gets how long the
- * program may block.
+ * Call it before the program waits, if it may have set timeouts since the last
+ * timerhub_loop_turn(). The loop's descriptor then becomes readable when the next timeout is due.
+ * If ret_block_ns is not NULL, *ret_block_ns says how long the program may block. Calls no
+ * callbacks.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
@@ -322,13 +323,11 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used, 0 to 64. When all 64 are used, the next
-	 * timerhub_timeout_set() calls the library, which reads the clock and empties the array.
+	 * How many elements of `fresh` are used. 64: the array is full, and the library must empty
+	 * it before the next timeout is added to it.
 	 *
-	 * Two kinds of loops never use `fresh`. In them this number does not change, and only tells
-	 * the inline timerhub_timeout_set() which kind it is:
-	 * - 64: the hub is manual. The call goes to the library, which asks the hub for the time.
-	 * - 65: the loop itself is manual. The call adds the delay to base_ns, the exact time.
+	 * If the loop is manual, or has a manual hub, the array is never used. This field is then
+	 * always 65 if the loop is manual, and 64 if only its hub is.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
@@ -367,8 +366,7 @@ static inline uint64_t timerhub_loop_thread(void)
 
 /*
  * Returns 1 if the loop belongs to the calling thread and `timeout` was added to this loop. Returns
- * 0 otherwise, and also if `timeout` is NULL. If the result is 0, each inline call just calls the
- * library's function of the same name.
+ * 0 otherwise, and also if `timeout` is NULL.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

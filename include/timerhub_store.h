@@ -211,19 +211,20 @@ TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
 
 /*
- * Parks a task: nobody gets it until timerhub_store_move() gives it a new time. `reason` is any
- * number, which the view timerhub_list shows. Frees the key and data and returns the errors of
- * timerhub_store_done().
+ * Parks a task: no worker gets it until timerhub_store_move() gives it a new time. `reason` is a
+ * number of your choice, which the view timerhub_list shows. Returns 0, -ESTALE if the task was
+ * changed or delivered again, or -ENOENT if it is gone; in these three cases the call frees the
+ * task's key and data. After any other error they are still there.
  */
 TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                                      uint32_t reason);
 
 /*
- * Prolongs the lease of a task: it ends lease_ns from now (0: after the config's lease). The new
- * end is stored in the task. Returns -ESTALE and -ENOENT as timerhub_store_done() does, but frees
- * nothing.
+ * Gives a task a new lease, which begins now and lasts lease_ns. If lease_ns is 0, it lasts as long
+ * as the config says. Stores the lease's end in *task, and frees nothing. Returns 0, -ESTALE if the
+ * task was changed or delivered again, or -ENOENT if it is gone.
  *
- * The new lease is not on stable storage, because a loss of power ends all leases anyway.
+ * The new lease is not on stable storage. After a loss of power, all leases have ended.
  */
 TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t lease_ns);
