@@ -7,7 +7,13 @@
  * If the second write in bell_ring_by() fails too, another thread has written in between.
  *
  * bell_clear_counted() stores `cleared` only after it has read the eventfd, because another thread
- * that finds `cleared` equal to `writes` does not read it.
+ * that finds `cleared` equal to `writes` does not read it. In `cleared`, the number of writes in
+ * progress is always 0. If there are any, they may come after the read. `cleared` then differs from
+ * `writes`, so the next bell_clear_counted() reads the eventfd again.
+ *
+ * bell_ring_counted() counts the end of its write by a relaxed addition. A bell_clear_counted()
+ * that does not see the new number may read the eventfd once more than necessary. That does no
+ * harm.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -128,10 +134,7 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/*
-	 * Relaxed is enough: if bell_clear_counted() loads the old value, it only makes one
-	 * unnecessary read.
-	 */
+	/* Relaxed is enough: see the head of this file. */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -146,9 +149,6 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
-	/*
-	 * Some threads, counted in the low bits of `rings`, may not have written to the eventfd
-	 * yet. Store these bits as 0, so that the next call reads again.
-	 */
+	/* The number of writes in progress becomes 0: see the head of this file. */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

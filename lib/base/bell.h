@@ -41,9 +41,8 @@ void bell_ring(int fd);
 void bell_clear(int fd);
 
 /*
- * Ring and clear a bell like bell_ring() and bell_clear(), but with the buffers in *words. If the
- * kernel zeroes *words in a forked child, the buffers have length 0 there, and both calls do
- * nothing.
+ * Like bell_ring() and bell_clear(), but they use the buffers in *words. If *words is all zero,
+ * they do nothing.
  */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);

@@ -55,9 +55,8 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual);
 uint64_t clock_now_ns(const struct clock *clock);
 
 /*
- * Returns true if sleeps by this clock need a timerfd. On CLOCK_BOOTTIME and the wall clock, a
- * relative timeout would end at the wrong time if the machine is suspended, and on the wall clock
- * also if somebody sets it.
+ * Returns true for CLOCK_BOOTTIME and the wall clock. A thread that sleeps until a time on one of
+ * these needs a timerfd.
  */
 bool clock_needs_deadline_fd(const struct clock *clock);
 

@@ -67,9 +67,7 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd)
 		(void)timerfd_settime(deadline_fd->fd, 0, &never, NULL);
 }
 
-/*
- * Returns how long it is until a time on a clock that is not the wall clock, for timerfd_settime().
- */
+/* Returns how many ns are left until `at_ns`, from 1 to ALARM_MAX_NS. */
 static uint64_t alarm_relative(const struct clock *clock, uint64_t at_ns)
 {
 	uint64_t now_ns = clock_now_ns(clock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A timerfd that ends a sleep at a time on a given clock, and also when the wall clock is set. It
- * is used where the timeout of a sleep would be wrong: by an owner on CLOCK_BOOTTIME or
- * CLOCK_REALTIME, and by a loop without a hub, once its descriptor is asked for.
+ * is used by an owner on CLOCK_BOOTTIME or CLOCK_REALTIME, and by a loop without a hub, once its
+ * descriptor is asked for. For the owner a relative timeout would not do: it does not count the
+ * time of a suspend, and does not notice that somebody sets the wall clock.
  *
  * If deadline_fd_set() returns -ECANCELED, the caller must read the clock again, because a timer
  * may be due now. After another error, the caller must end its sleep in another way, for example by

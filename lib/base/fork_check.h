@@ -25,8 +25,8 @@ struct fork_check {
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Does the rest of fork_check_result() if *is_opener is 0. Returns 0, or -EOWNERDEAD in a forked
- * child.
+ * For fork_check_result() only, if the first word of the page is 0. Returns 0, or -EOWNERDEAD in a
+ * forked child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 

@@ -32,11 +32,11 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copies a caller's option struct to `ours`. If `theirs` is NULL, changes nothing. Returns 0 or an
- * error:
- * - -EINVAL: the struct is smaller than `ours_bytes`, and does not have the size in an older header
- *   (`least_bytes`) either.
- * - -E2BIG: the struct has options that this version does not know.
+ * Copies a caller's option struct to `ours`. If `theirs` is NULL, changes nothing.
+ *
+ * The caller's struct must have at least `ours_bytes` bytes, or exactly `least_bytes`, its size in
+ * an older header. Otherwise returns -EINVAL. Returns -E2BIG if the struct has options that this
+ * version does not know, and else 0.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)
