@@ -93,9 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a search last found that the threads of all cells still live, on the hub's clock; 0:
-	 * never. No thread searches again within a second, because a search makes many system
-	 * calls.
+	 * When a thread last looked for the cell of an ended thread and found none, on the hub's
+	 * clock; 0: never.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -127,14 +126,14 @@ struct board_lane {
 
 /*
  * The counters of a queue. If the queue is closed and a new queue gets its index, the new queue
- * continues these counters.
+ * continues these counters. Before that, `put` is set to `delivered` plus `passed_over`, because
+ * nobody will take the handles that the closed queue still held.
+ *
+ * Consumers write the fields from `delivered` to `taken_ns`. The fields from `put` on are in
+ * another cache line, so that consumers do not slow the owner, which writes `put` and `filled_ns`.
  */
 struct board_queue {
-	/*
-	 * How many events consumers have received. Consumers write this field and those up to
-	 * `taken_ns`.
-	 */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events that consumers have received */
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
@@ -143,11 +142,7 @@ struct board_queue {
 	 * or wait returns events, and when a dispatch begins in an observable hub or loop.
 	 */
 	atomic_u64 taken_ns;
-	/*
-	 * How many handles the owner has put into this queue, plus what `delivered` and
-	 * `passed_over` were when it was opened. Consumers do not write to this cache line.
-	 */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 put;
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles that the owner has put in */
 	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
 	atomic_u64 address;     /* address of the queue, as cells name it; 0: no queue */
@@ -245,8 +240,8 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns the time since which events have waited in the queue and no thread has taken any. A
- * dispatching thread takes an event when it begins a callback.
+ * Returns when a thread last took an event from the queue. If the queue has been empty since then,
+ * returns when it last got an event while it was empty.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

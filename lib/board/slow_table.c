@@ -26,10 +26,7 @@ static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
 	 */
 	if (u64_load_relaxed(&entry->fn) != fn)
 		return false;
-	/*
-	 * Add 1 to the number of the entry's users, the low bits of `gate`. An entry that has users
-	 * is not given to another function.
-	 */
+	/* Count this thread as a user of the entry. */
 	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
 	    u64_load_acquire(&entry->fn) == fn)
 		return true;
@@ -103,8 +100,8 @@ static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint
 }
 
 /*
- * Counts a slow callback of `fn` in a full table: the entry that was used least recently is given
- * to `fn`. Does nothing if other threads are using all entries at this moment.
+ * Puts `fn` into a full table, in place of the function whose latest slow callback is the oldest.
+ * May do nothing if other threads use the table at the same time.
  */
 static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
                                uint64_t now_ns)

@@ -17,6 +17,9 @@
  * the `fn` that it loaded first finds afterwards that `fn` is 0, or, if the next callback is the
  * same function, that `count` or `state` has changed.
  *
+ * cell_leave() and cell_reset() add to `state` so much that its low bits become 0 (TIMERHUB_AWAY),
+ * and that the number of the call, in the bits above them, grows by 1.
+ *
  * cell_read() loads `count` after `fn`. If another callback of the same function begins between
  * these two loads, the loaded `fn` is right for that callback too.
  *
@@ -112,8 +115,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * Pairs with cell_read() ([cell]): whoever loads the `queue` or `since_ns` of the thread's
-	 * next call also sees that `state` has changed.
+	 * Pairs with cell_read() ([cell]): a reader that loads a value of the thread's next call
+	 * also sees that this call has ended.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -124,8 +127,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * Make the low bits 0 (TIMERHUB_AWAY), and raise the number above them. Pairs with
-	 * cell_read() ([cell]): whoever loads a field that is stored later sees the new number.
+	 * Pairs with cell_read() ([cell]): a reader that loads a value stored later also sees that
+	 * `state` has changed.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
