@@ -5,6 +5,10 @@
  * while one does. hub_wait_pass(), by which a thread waits until the owner has finished its round
  * of work (its pass), is here too. Tested by tests/service/ and tests/simulation.
  *
+ * hub_wait_pass() adds 0 to `advancing` instead of loading it. If a timerhub_advance() is already
+ * running, the addition finds `advancing` odd, where a load could still return the old, even value.
+ * If one begins later, it sees what the thread had stored before the addition.
+ *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
  */
@@ -81,10 +85,10 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Add 0 instead of loading the value, because a load could miss a timerhub_advance() that
-	 * has just begun. The release shows this thread's stores to the next timerhub_advance().
+	 * [advance] This release pairs with the acquire in hub_try_enter(): the next
+	 * timerhub_advance() sees what this thread has stored.
 	 */
-	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
+	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
 	/*
 	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
 	 * that the other thread's timerhub_advance() has written.

@@ -11,6 +11,10 @@
  * hub_look() checks by a CAS that the timer is still the same, because a plain load could run
  * before the loads in timer_read(). If another queue has got the index of the timer's queue, the
  * timer has ended, and the CAS fails.
+ *
+ * timerhub_cancel_sync() may be called by two callbacks of one timer that run at once, on two
+ * threads. Only one of them cancels the timer, and waits until the other has returned. The other
+ * does not wait, because otherwise neither would ever return.
  */
 #include <errno.h>
 
@@ -402,8 +406,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * Two callbacks of the timer may run at once and both call this. Only the one whose cancel
-	 * has succeeded waits for the other callback. Otherwise they would wait for each other.
+	 * If a callback of the timer itself makes this call, it waits for other callbacks only if
+	 * it has cancelled the timer: see the head of this file.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -11,12 +11,16 @@
  * deliver() gives timer_deliver() one reading of the clock for all its decisions, because the clock
  * may be set back between two readings.
  *
+ * queue_retire() frees the slots of timers only after it has counted their events. Otherwise
+ * timerhub_stats() could find a timer neither live nor delivered, and would count it as cancelled.
+ *
  * A dispatch calls no timer's callback twice. If a timer whose event it has taken expires again,
  * the new event comes behind the position `end` in the outbox, where the dispatch stops.
  *
- * queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken the cell, or
- * if no thread has stored one there. If it always did, threads that dispatch a queue in turn would
- * write to the queue each time. The queue of a loop keeps the loop's cell.
+ * A dispatch first tries queue->cell, and searches for the thread's cell only if that is another
+ * thread's. queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken
+ * the cell, or if no thread has stored one there. If it always did, threads that dispatch a queue
+ * in turn would write to the queue each time. The queue of a loop keeps the loop's cell.
  */
 #include <errno.h>
 
@@ -99,10 +103,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/*
-	 * Free the slots last, so that a thread that finds a timer's slot free also finds that the
-	 * timer's event is counted.
-	 */
+	/* Free the slots last: see the head of this file. */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
@@ -174,10 +175,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/*
-	 * A forked child must not clear the eventfd that it shares with its parent. Where the
-	 * kernel zeroes `living` in the child, the child could not clear it anyway (bell.h).
-	 */
+	/* A forked child shares the eventfd with its parent, and must not clear it. */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
@@ -397,10 +395,7 @@ static void watching_end(struct watching *watching)
 	dispatching_end(&watching->dispatching);
 }
 
-/*
- * What a thread has shown to timerhub-top(1) about a callback, kept here while that callback itself
- * dispatches a queue.
- */
+/* The cell of a thread whose callback dispatches a queue, and what the cell said before that. */
 struct suspended {
 	struct board_cell *cell;
 	struct cell_reading before;
@@ -450,7 +445,6 @@ static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timer
 	if (!queue->hub_board)
 		return NULL;
 	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
-	/* Remember the cell in queue->cell, which the next dispatch tries before it searches. */
 	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
 		queue_note_cell(queue, cell);
 	return cell;

@@ -6,7 +6,9 @@
  * this thread's io_uring.
  *
  * timerhub_stats() computes the number of cancels, because counting them would cost each cancel a
- * write to shared memory.
+ * write to shared memory. It also computes how many timers were armed: the number of slots that
+ * were taken, less those that a refused timerhub_arm_many() has taken and put back. If such a call
+ * comes between the loads of the two numbers, the difference can be negative, and the result is 0.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -122,11 +124,6 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/*
-	 * Callers wake the hub for timers that are due before this time. An owner thread needs no
-	 * wake-up yet (0), because it looks for timers when it starts. A manual hub needs one for
-	 * the first timer, whenever that is due (UINT64_MAX).
-	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
@@ -192,10 +189,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/*
-	 * If a signal interrupts hub_open_new(), it returns -EINTR and is called again. The initial
-	 * -EINTR leads to the first call.
-	 */
+	/* Open the hub. If a signal interrupts that, try again. */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);
@@ -326,20 +320,14 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	/*
-	 * Slots that timerhub_arm_many() took and put back do not count as armed. Some may have
-	 * been put back after arena_count(), so the difference could be negative.
-	 */
+	/* The slots that a refused timerhub_arm_many() has taken hold no armed timers. */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/*
-	 * `ended` counts the timers that were delivered, were dropped by timerhub_queue_close(), or
-	 * still live. All other armed timers were cancelled.
-	 */
+	/* Each armed timer is live, or was delivered, dropped or cancelled. */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

@@ -13,8 +13,21 @@
  * the timer expires when a new queue has got the index, the owner puts its event into the new
  * queue, perhaps before queue_announce() has set the queue's counters.
  *
- * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
- *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
+ * timerhub_queue_close() may load the queue's pointer relaxed, even if another thread has opened
+ * the queue. The program has passed the queue from that thread to this one, so this thread sees
+ * what the opener had stored.
+ *
+ * queue_free() reads the eventfd before it closes it. A forked child may have a copy of the
+ * eventfd. If that stayed readable, an epoll instance of the program would go on reporting it after
+ * the close.
+ *
+ * queue_free() may store `closing` relaxed. It is 1 already, unless the open of the queue has
+ * failed or this is a forked child. In both cases nobody waits on the queue.
+ *
+ * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: whoever loads a queue's
+ *         pointer also sees the queue's fields.
+ *         [index] timerhub_queue_close → hub_add_queue: a new queue sees the final counters of the
+ *         closed queue that had its index.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,9 +79,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * This thread now sees the final counters of the closed queue that had this index:
-		 * [index] pairs with timerhub_queue_close(). Whoever loads this pointer also sees
-		 * the queue's fields: [queue] pairs with owner_put_expiry().
+		 * The acquire pairs with timerhub_queue_close() ([index]), and the release with
+		 * owner_put_expiry() ([queue]).
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -97,18 +109,12 @@ static void queue_free(struct timerhub_queue *queue)
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
-	/*
-	 * Make the eventfd unreadable before it is closed. If a forked child has a copy, an epoll
-	 * instance goes on reporting a readable eventfd after the close.
-	 */
+	/* Make the eventfd unreadable before it is closed: see the head of this file. */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/*
-	 * `closing` is 0 here only if the open has failed or this is a forked child. In either case
-	 * nobody waits on the queue, so relaxed is enough.
-	 */
+	/* Relaxed is enough: see the head of this file. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -236,10 +242,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		return;
 	hub = queue->hub;
 	if (hub_alive(hub)) {
-		/*
-		 * Relaxed is enough. If another thread has opened the queue, this thread has got
-		 * the pointer from it, and so sees what the opener had stored before.
-		 */
+		/* Relaxed is enough: see the head of this file. */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
@@ -254,8 +257,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/*
-	 * Pairs with hub_add_queue() ([index]): whoever gives this index to a new queue also sees
-	 * the final values of this queue's counters.
+	 * Pairs with hub_add_queue() ([index]), by which a new queue gets this index and continues
+	 * the counters.
 	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);

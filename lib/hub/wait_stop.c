@@ -3,6 +3,9 @@
  * Implements timerhub_wait(), which blocks until there are events, and timerhub_queue_stop(). A
  * wait ends with an event, after its time, by a stop, or by the close of the queue. notifier.c
  * explains why no wake-up is lost.
+ *
+ * queue_wait() loads `stopped` before it checks whether the outbox is empty. In the other order, an
+ * event could come after the check and before the stop, and the wait would return without it.
  */
 #include <errno.h>
 
@@ -79,10 +82,6 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return -EOWNERDEAD;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/*
-		 * `stopped` was loaded before this check, so the check sees every event from before
-		 * the stop.
-		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
