@@ -65,8 +65,8 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 }
 
 /*
- * Adds a sample of a counter or a gauge. Its value is `number`, whose last `decimals` digits stand
- * behind the decimal point.
+ * Adds a sample of a counter or a gauge. If `number` is 1234 and `decimals` is 3, the value is
+ * 1.234.
  */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *labels, uint64_t number, unsigned decimals)
