@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks who may use a loop. A loop belongs to one thread, and every call of another thread is
- * refused. A forked child's copy of a loop belongs to no thread. Any thread of the child may change
- * the copy's memory, but until the child has called timerhub_loop_adopt(), no timeout expires there
- * and none can be added. Tested by tests/service/test_loop.c.
+ * refused, unless the loop has TIMERHUB_LOOP_LOCKED. A forked child's copy of a loop belongs to no
+ * thread. Any thread of the child may change the copy's memory, but until the child has called
+ * timerhub_loop_adopt(), no timeout expires there and none can be added. Tested by
+ * tests/service/test_loop.c.
  */
 #ifndef TIMERHUB_LOOP_ACCESS_H
 #define TIMERHUB_LOOP_ACCESS_H
@@ -18,8 +19,7 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Checks a call by a thread that does not own the loop. Returns 0 for a loop with
- * TIMERHUB_LOOP_LOCKED or a forked child's copy. Else counts the refusal and returns -EPERM.
+ * Does the rest of loop_check() if the calling thread does not own the loop. Returns 0 or -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 

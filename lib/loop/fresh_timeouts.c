@@ -8,6 +8,9 @@
  * If the program gives the time (is_exact), `fresh` stays empty. So that no call puts a timeout
  * there, fresh_count says from the start that `fresh` is full.
  *
+ * fresh_move() puts all fresh timeouts into the list if a turn is under way, because callbacks have
+ * just set them. They are scheduled at the end of the turn, so they do not expire in it.
+ *
  * Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
@@ -20,8 +23,7 @@
 #define SMALL_LOOP_MAX 8 /* up to so many timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Moves all timeouts from the array `fresh` to the list of timeouts to be scheduled. Callbacks have
- * set them in the present turn, so they must not expire before the next turn.
+ * Empties the array `fresh`, and puts its timeouts into the list from which fresh_file() schedules.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
@@ -34,19 +36,14 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * fresh_move() calls this if `sum_ns`, the old deadline plus the time that has passed, is smaller
- * than the old deadline, or UINT64_MAX. Returns the deadline to store. `is_back` says that the
- * clock was set back.
+ * Returns the deadline that fresh_move() stores in its rare cases: the timeout was stopped, the
+ * clock was set back (`is_back`), or the sum is too large.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
 	if (before_ns == UINT64_MAX)
-		return UINT64_MAX; /* a stopped timeout stays stopped */
-	/*
-	 * If the clock was set back, a smaller sum is right. Otherwise the sum has overflowed, so
-	 * return the latest deadline that is valid.
-	 */
-	return is_back ? sum_ns : UINT64_MAX - 1;
+		return UINT64_MAX;                /* a stopped timeout stays stopped */
+	return is_back ? sum_ns : UINT64_MAX - 1; /* UINT64_MAX - 1 is the latest deadline */
 }
 
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns)

@@ -54,10 +54,7 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/*
- * Schedules the timeouts that fresh_list() has put into the list, except those that are stopped or
- * already scheduled at their deadline or earlier. Empties the list.
- */
+/* Schedules the timeouts of the list that still need it, and empties the list. */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

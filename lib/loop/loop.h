@@ -58,16 +58,12 @@ struct timerhub_loop {
 	struct clock clock;  /* the clock of a loop that has no hub */
 	struct fork_check fork_check;
 	uint32_t listed_count; /* how many places are in the list, each at most once */
-	/*
-	 * The table index of the timeout whose deadline is exactly next_ns, or SLOT_NONE. If that
-	 * timeout is moved or stopped, the loop need not wake up at next_ns.
-	 */
-	uint32_t first;
-	bool is_manual;      /* timerhub_loop_advance() gives the time */
-	bool is_exact;       /* the program gives the time, to the loop or its hub */
-	bool is_locked;      /* any thread may use the loop, under a lock of the program */
-	bool is_closed;      /* a callback has closed the loop; the end of the turn frees it */
-	bool is_dispatching; /* the turn is calling callbacks of the queue */
+	uint32_t first;        /* the place that loop_rest() must check again, or SLOT_NONE */
+	bool is_manual;        /* timerhub_loop_advance() gives the time */
+	bool is_exact;         /* the program gives the time, to the loop or its hub */
+	bool is_locked;        /* any thread may use the loop, under a lock of the program */
+	bool is_closed;        /* a callback has closed the loop; the end of the turn frees it */
+	bool is_dispatching;   /* the turn is calling callbacks of the queue */
 	struct wake wake;
 	struct timerhub_timeout gone; /* stands in `fresh` for a timeout that was taken out of it */
 	struct places places;
@@ -105,10 +101,7 @@ int loop_renew_board(struct timerhub_loop *loop);
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/*
- * Stores when the program must next call timerhub_loop_turn(). If that is now, stores when the loop
- * last read its clock. timerhub-top(1) reads this time.
- */
+/* Shows timerhub-top(1) by what time the program must call timerhub_loop_turn(). */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*

@@ -170,7 +170,10 @@ static void loop_close_wake(struct timerhub_loop *loop)
 		u64_store_release(&loop->cell->loop, 0);
 		loop->cell = &loop->gone_cell;
 	}
-	/* A child must not disarm the timerfd, because the parent may still use it. */
+	/*
+	 * After a failed open, is_opener may be NULL. A forked child shares the timerfd with
+	 * its parent.
+	 */
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
 	wake_close(&loop->wake);

@@ -10,6 +10,13 @@
  *
  * A grid is named by its shift: the steps of the grid are 2^shift ns apart. To round a time down to
  * the grid, clear the low `shift` bits of the time.
+ *
+ * grid_next() is for a timeout that is scheduled again. It usually keeps `before`, the number of
+ * bits that was chosen the previous time. README.md ("The grid") explains the two exceptions. One
+ * of them applies only if the previous schedule entry was not rounded (`was_exact`).
+ *
+ * grid_instant_ns() returns the deadline itself in two cases. Either the rounded time has passed
+ * already, or rounding would make too small a difference (GRID_NEAR_NS).
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -40,26 +47,15 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 	return (at_ns >> shift) << shift == at_ns;
 }
 
-/*
- * Does what grid_for() does, for a timeout that was scheduled before. `before` is how many bits
- * were chosen the previous time. If `was_exact` is true, the deadline was not rounded then.
- */
+/* Returns how many low bits of the deadline to clear when a timeout is scheduled again. */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);
 
-	/*
-	 * Return a new number of bits only in the two cases that README.md explains ("The grid").
-	 * Otherwise return the previous number.
-	 */
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/*
- * Returns the time at which to schedule a timeout: its deadline with the low `shift` bits cleared.
- * If that time is not later than `now_ns`, or less than 65.5 us before the deadline, returns
- * `deadline_ns` unchanged.
- */
+/* Returns the time at which to schedule a timeout: its deadline, usually rounded down. */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules the timeouts of a loop, checks those whose schedule entry has come up, and corrects
- * entries before the loop blocks (scheduling.h). Tested by tests/unit/test_loop.c.
+ * entries before the loop blocks (scheduling.h).
+ *
+ * loop_correct() does not change an entry that is due, because the next turn takes it anyway. If an
+ * entry can stay, loop_correct() inserts it again at the same time, because schedule_doubt()
+ * demands that.
+ *
+ * loop_correct_first() stores in loop->first the place of the earliest entry, if that is at an
+ * exact deadline. loop_rest() has this entry checked again each time, because the program may have
+ * moved or stopped the timeout. An entry at a rounded time is not corrected even then, so it is not
+ * stored in loop->first.
+ *
+ * Tested by tests/unit/test_loop.c.
  */
 #include "loop/scheduling.h"
 
@@ -56,7 +67,6 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* Leave an entry that is due as it is, because the next turn will look at it anyway. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -91,10 +101,6 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/*
-	 * loop_rest() checks the entry in loop->first each time, in case its timeout was moved. An
-	 * entry at a rounded time stays even then, and needs no check.
-	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

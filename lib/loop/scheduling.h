@@ -5,6 +5,9 @@
  * A schedule entry says when the loop next reads the deadline of a timeout. It is either exact,
  * which means at the deadline itself, or on the grid, which means at a multiple of a power of two
  * before it.
+ *
+ * loop_recheck() does not schedule a timeout that is in the array `fresh` or in the list. The
+ * timeout was set during this turn, and the end of the turn schedules it.
  */
 #ifndef TIMERHUB_SCHEDULING_H
 #define TIMERHUB_SCHEDULING_H
@@ -22,9 +25,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout that was scheduled before. `at_ns` is the time of its previous schedule
- * entry. `rest_ns` is the time left until its deadline. The new entry is at the deadline, usually
- * rounded down (round_down_to_grid.h).
+ * Schedules a timeout once more for its deadline, which is `rest_ns` away. `at_ns` was the time of
+ * its old schedule entry.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);
@@ -36,9 +38,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Handles a schedule entry that has come up; it was at `at_ns`. If the timeout's callback must be
- * called now, returns the timeout. Otherwise returns NULL and, if needed, schedules the timeout
- * again.
+ * Handles the schedule entry of `place` at `at_ns`, which schedule_take() has just returned.
+ * Returns the timeout if its callback must be called now, and otherwise NULL.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)
@@ -57,10 +58,6 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 	}
 	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
-	/*
-	 * A stopped timeout needs no schedule entry. A timeout in the array `fresh` or in the list
-	 * was just set by a callback, and turn_end() will schedule it.
-	 */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
@@ -76,9 +73,7 @@ static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, 
 }
 
 /*
- * Computes loop->next_ns, the time at which the loop must wake up; call it before the loop blocks.
- * As long as the earliest schedule entry is at an exact deadline, and its timeout was moved or
- * stopped, corrects that entry first. Otherwise the entry would wake the loop for nothing.
+ * Updates loop->next_ns, the time at which the loop must wake up. Call it before the loop blocks.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

@@ -7,6 +7,10 @@
  * A free place keeps its entry in the schedule, and the next timeout that gets the place takes over
  * the entry. So a program that adds and removes a timeout for each request does not change the
  * schedule each time.
+ *
+ * place_grid() returns the number n that was chosen for the schedule entry of a place. Usually the
+ * time of the entry is the deadline, rounded down to a multiple of 2^n ns (round_down_to_grid.h).
+ * If the deadline was not rounded, the time of the entry need not be such a multiple.
  */
 #ifndef TIMERHUB_TIMEOUT_TABLE_H
 #define TIMERHUB_TIMEOUT_TABLE_H
@@ -21,11 +25,7 @@
  * keeps its state where the address and the callback were.
  */
 struct place {
-	/*
-	 * If a timeout has the place: the address of the timeout. If the place is free: the PLACE_*
-	 * bit fields that are defined below.
-	 */
-	uint64_t holder;
+	uint64_t holder; /* the timeout's address; if the place is free, the PLACE_* bits below */
 	union {
 		timerhub_timeout_fn *fn; /* the timeout's callback */
 		uint64_t filed_ns;       /* when the schedule entry of a free place comes up */
@@ -48,11 +48,7 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/*
- * When a timeout is scheduled, the low bits of its deadline are cleared (round_down_to_grid.h).
- * Returns how many were chosen for the schedule entry of this place. If grid_instant_ns() kept the
- * exact deadline, these bits of the entry's time need not be 0.
- */
+/* Returns the number n of this place's schedule entry (see the head of this file). */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);

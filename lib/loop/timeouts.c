@@ -7,7 +7,8 @@
  * loop last read its clock, so the timeout also enters the array `fresh`, and the next reading
  * corrects the deadline. If the loop or its hub is manual, reading the time is cheap, so each call
  * reads it, and the deadline is exact at once. A timeout with an exact deadline enters the list if
- * it is scheduled too late. Nothing is scheduled before the next turn or settle.
+ * it is scheduled too late. During a turn it always enters the list, so that it does not expire in
+ * that turn. Nothing is scheduled before the next turn or settle.
  *
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
  * call the functions of this file for the others. Tested by tests/unit/test_loop.c and
@@ -95,10 +96,6 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
                            uint64_t deadline_ns)
 {
 	timeout->deadline_ns = deadline_ns;
-	/*
-	 * During a turn, put each timeout into the list of those that are still to be scheduled.
-	 * They are scheduled at the end of the turn, so none of them expires in this turn.
-	 */
 	if (deadline_ns < timeout->filed_ns || loop->front.turning)
 		fresh_list(loop, timeout);
 }

@@ -14,13 +14,18 @@
  * timeout to 0 again and again cannot keep the turn busy.
  *
  * Most turns have nothing to do. Such a turn is quiet: by one comparison with quiet_ns it finds
- * that it may return right after it has read the clock.
+ * that it may return right after it has read the clock. fresh_list() sets quiet_ns to 0, because it
+ * makes work for the next turn.
  *
  * turn_fetch() prefetches in two steps, because the address of a timeout is in its table element.
  * The element must be in the cache before the timeout can be prefetched.
  *
- * turn_end() also runs if a callback throws an exception. If a callback of the queue threw it,
- * `called` is still 0, but is_dispatching is set.
+ * turn_expire_watched() must know when the first callback begins, to see how long it takes. If the
+ * turn has called callbacks of the queue, the last of them ended at cell->since_ns. Otherwise the
+ * turn has only read the clock, at turn_ns.
+ *
+ * turn_end() also runs if a callback throws an exception, because of -fexceptions. If a callback of
+ * the queue threw it, `called` is still 0, but is_dispatching is set.
  */
 #include <limits.h>
 
@@ -55,10 +60,7 @@ static bool turn_is_over(const struct turn *turn)
 	       !loop_alive(turn->loop);
 }
 
-/*
- * Prefetches what the next schedule entries need: the table elements of far entries, and the
- * timeouts of near ones.
- */
+/* Prefetches table elements and timeouts that the turn will soon need. */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -150,10 +152,6 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
 
-	/*
-	 * The next callback's running time is measured from read_ns. After callbacks of the queue,
-	 * this is when the last of them returned.
-	 */
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
 	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
 	turn_expire(turn, true);
@@ -186,8 +184,8 @@ static void loop_look(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the time until the first schedule entry, which must not be due yet, or UINT64_MAX if
- * there is none.
+ * Returns how many ns are left until next_ns, which must be in the future. Returns UINT64_MAX if
+ * the loop has nothing to wait for.
  */
 static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 {
@@ -195,8 +193,8 @@ static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 }
 
 /*
- * Returns how long the program may block, in ns. The timeouts that were set must all be scheduled
- * already.
+ * Returns how many ns the program may block, or UINT64_MAX if there is no limit. loop->next_ns must
+ * be up to date.
  */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
@@ -205,10 +203,7 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 	return loop_until_next_ns(loop);
 }
 
-/*
- * Computes quiet_ns: before this time timerhub_loop_turn() and timerhub_loop_settle() have nothing
- * to do, and return at once. Stores 0 if the time is not known. fresh_list() sets it back to 0.
- */
+/* Sets loop->quiet_ns, the time before which a turn has nothing to do; 0: not known. */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
 	const struct wake *wake = &loop->wake;
@@ -284,8 +279,8 @@ static void turn_end(struct turn *turn)
 }
 
 /*
- * Calls the callbacks of the queue, and then those of the timeouts that are due. Because of
- * -fexceptions, turn_end() also runs if a callback throws an exception.
+ * Calls the callbacks of the queue, and then those of the timeouts that are due. Stores in
+ * *ret_result what timerhub_loop_turn() returns.
  */
 static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
@@ -401,8 +396,8 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 }
 
 /*
- * Returns true if the time must be read to know how long the program may block: timeouts were set,
- * or the hub is manual, and the program may have advanced it.
+ * Returns true if a timeout may still have to be scheduled. Also returns true if the hub is manual,
+ * because the program may have changed its time.
  */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {

@@ -52,15 +52,12 @@ unsigned wake_dispatch(struct wake *wake, unsigned max);
 /* Returns true if the queue has events that no dispatch has taken yet. */
 bool wake_holds_events(const struct wake *wake);
 
-/*
- * Cancels all timers of the loop's queue. Called when the callback of such a timer closes the loop:
- * the queue is being dispatched then, and cannot be closed yet.
- */
+/* Cancels all timers of the loop's queue. Does nothing if the loop has no hub. */
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Makes the loop's descriptor readable at `next_ns`. If that time has passed, gives it a new edge
- * now. Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read it again.
+ * Makes the loop's descriptor readable at `next_ns`, or at once if that time has passed. Returns
+ * -ECANCELED if the wall clock was changed, and otherwise 0 or another negative errno.
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 

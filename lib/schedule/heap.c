@@ -95,10 +95,6 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
-	/*
-	 * Put the array's last entry into the hole, and move it up or down until the heap is in
-	 * order.
-	 */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else

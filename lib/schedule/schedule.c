@@ -193,10 +193,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/*
-		 * An empty wheel has the bound UINT64_MAX. Nothing is due then, even if a manual
-		 * clock shows that time.
-		 */
+		/* If the wheel is empty, bound_ns is UINT64_MAX. */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {

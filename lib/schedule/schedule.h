@@ -8,6 +8,10 @@
  * A schedule has three parts. The wheel holds what is due later. When the time reaches one of the
  * wheel's buckets, the entries in it are sorted into the run. What is inserted after that, and is
  * due before the bucket's end, goes into the heap. The schedule uses no atomics and reads no clock.
+ *
+ * schedule_take() must sometimes sort many timers before it can return one. If `cheaply` is true,
+ * it returns SLOT_DEAR instead. The owner then publishes the events that are ready, so that they do
+ * not have to wait for the sort, and calls schedule_take() again with `cheaply` false.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -65,16 +69,14 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Takes out the earliest timer and returns its slot. Returns SLOT_NONE if no timer is due at
- * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and many timers may have to be sorted first.
- * Then publish all ready events, and call again with `cheaply` false.
+ * `now_ns`. Returns SLOT_DEAR if `cheaply` is true and the call could take long.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns the slot that schedule_take() will probably return after `ahead` more calls, so that the
- * caller can prefetch its timer. Returns SLOT_NONE if that is not known. If the sorted array `run`
- * is empty, ignores `ahead`, and returns what wheel_peek() does.
+ * Guesses which slot schedule_take() will return after `ahead` other calls. Returns SLOT_NONE if it
+ * has no guess.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

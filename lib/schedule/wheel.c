@@ -19,6 +19,9 @@
  * wheel_rescan() searches the bucket, unless the bucket has so many entries that this would take
  * too long. For a long bucket that was swept before, wheel_doubt() therefore returns nothing.
  *
+ * swept_ns says up to what time the buckets of a level were swept. If the clock was set back,
+ * wheel_enter() sets swept_ns to 0, because the earlier buckets can then get entries again.
+ *
  * A sweep (struct wheel_sweep) goes from a bucket's first chunk to the last, and in each chunk from
  * the last entry to the first. A removal fills the hole with the last entry of the first chunk.
  * Still no entry is missed: either this entry was visited before, or the hole is still to be
@@ -173,8 +176,8 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 }
 
 /*
- * Must be called before the timer in `slot` is removed or moved. If bound_slot, the earliest timer
- * of the bucket, is this timer, sets bound_slot to SLOT_NONE (unknown).
+ * Must be called before the timer in `slot` is removed or moved. If it was the earliest of its
+ * bucket, the earliest timer is unknown from now on.
  */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
@@ -243,10 +246,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/*
-		 * Prefetch what the next removal will write: the element of `filings` for the
-		 * chunk's last timer, which then moves into the gap.
-		 */
+		/* The next removal will probably move this timer, and write to this element. */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -447,10 +447,7 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
-	/*
-	 * If it is not known which timer of the bucket is the earliest, return all of its timers,
-	 * up to `max` in each call. Do so only once for each bucket (swept_ns).
-	 */
+	/* The head of this file says when a bucket is swept. */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
 		count = wheel_sweep(wheel, bucket, slots, max);
@@ -459,10 +456,6 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		wheel_end_sweep(wheel, level_index);
 	}
 	wheel_rescan(wheel, bucket);
-	/*
-	 * If a bucket is long, its earliest timer may still be unknown. Return nothing then,
-	 * because the bucket was swept before, and is swept only once.
-	 */
 	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
 	slots[0] = bucket->bound_slot;
@@ -478,25 +471,17 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
-	/*
-	 * If the clock was set back, new timers fill buckets of times up to swept_ns again, and
-	 * wheel_doubt() must not skip these buckets.
-	 */
 	if (base_ns < wheel->base_ns)
 		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/*
-	 * Find the bucket that has the wheel's earliest timer. It stays as it is unless `base_ns`
-	 * lies in it.
-	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));
 	invariant(base_ns <= bucket->bound_ns);
 	if (base_ns >> shift != bucket->bound_ns >> shift)
-		return CHUNK_NONE;
+		return CHUNK_NONE; /* base_ns is before the first bucket that has any entries */
 	chunk = bucket->first;
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);

@@ -70,10 +70,7 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
-	/*
-	 * Not a real bucket. `first` is the chunk that the sweep has reached. `bound_ns` and
-	 * `bound_slot` are the earliest timer that was inserted since the sweep began.
-	 */
+	/* The chunk that the sweep has reached, and the earliest timer inserted since its start. */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
 };
