@@ -39,7 +39,11 @@
  * that was forked just before its futex_wait() does not block. A new queue goes on with the number
  * that a closed queue has left in the same ticket.
  *
- * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
+ * notifier_signal_again() writes to the eventfd even if it is readable. A program that polls with
+ * EPOLLET learns only by a new write that a consumer has left events in the queue.
+ *
+ * Labels: [ticket] notifier_wake → notifier_wait_enter: whoever loads the new ticket also sees why
+ *         it was woken: an event, or the stop or close of the queue.
  */
 #include "queue/notifier.h"
 
@@ -59,10 +63,7 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	/*
-	 * A waiter that loads the new ticket must also see why it is woken: an event, or the stop
-	 * or close of the queue. Pairs with the acquire load in notifier_wait_enter() ([ticket]).
-	 */
+	/* Add 2, because an odd ticket is never 0. Pairs with notifier_wait_enter() ([ticket]). */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
 }
@@ -100,10 +101,7 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/*
-	 * Relaxed is enough, because bell_clear_counted() has just loaded the count of writes: see
-	 * the head of this file.
-	 */
+	/* Relaxed is enough: see the head of this file. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }

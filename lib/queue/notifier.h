@@ -54,8 +54,8 @@ static inline bool notifier_is_idle(const struct notifier *notifier)
 }
 
 /*
- * Writes to the eventfd again, for a consumer that leaves events in the queue, because a program
- * that polls edge-triggered learns of them only by a new write.
+ * Wakes the programs that poll the eventfd, even if it is readable already. A consumer calls this
+ * if it leaves events in the queue.
  */
 void notifier_signal_again(struct notifier *notifier);
 

@@ -9,9 +9,17 @@
  * When the outbox is empty, the owner now and then goes back to the beginning of the array, so that
  * an outbox that never holds much stays within a few cache lines. outbox_restart() moves the head
  * first, and then the tail. In between the head is greater than the tail, so consumers find the
- * outbox empty. outbox_has_room() loads the head only if the head that it knows leaves no cell in
- * use, or many: then an empty outbox can go back. Consumers write the head, so a load often misses
- * the cache.
+ * outbox empty.
+ *
+ * outbox_has_room() loads the head only if it must, because consumers write the head, so that a
+ * load often misses the cache. First it counts the cells from `head_seen`, the head that it loaded
+ * before, which may be too many, but never too few. If it counts some cells, but fewer than
+ * OUTBOX_RESTART and than the array has, another handle fits. Otherwise it loads the head: the
+ * outbox may have room all the same, or it may be empty and go back to the beginning.
+ *
+ * outbox_take_before() may miss an event that was published just now, because its load of the tail
+ * has only acquire order. A consumer that gets nothing therefore clears the eventfd, and then calls
+ * outbox_count(), in which that load is seq_cst (notifier.c).
  *
  * outbox_blank() replaces a handle by 0. If a consumer has already taken this handle, the cell is
  * unused, and the 0 does no harm.
@@ -23,10 +31,11 @@
  * Compacting also works in a full ring buffer: outbox_compact() reads a cell before it puts another
  * handle into this cell.
  *
- * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
- *         timers' state before.
- *         [outbox-room] outbox_take_before → outbox_has_room, outbox_compact: the cells have been
- *         copied.
+ * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: whoever loads the new tail
+ *         also sees the handles at all positions below it, and what the owner had done to their
+ *         timers.
+ *         [outbox-room] outbox_take_before → outbox_has_room, outbox_compact: the handles below the
+ *         new head have been copied, so the owner may fill their cells again.
  *         [outbox-compacting] outbox_compact → outbox_exhausted: whoever loads the new head also
  *         sees TAIL_COMPACTING, or a still newer tail.
  */
@@ -90,13 +99,10 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/* Fast path without a load of `head`: so few cells are in use that another handle fits. */
+	/* Most calls return here: see the head of this file. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
-	/*
-	 * Pairs with the CAS in outbox_take_before() ([outbox-room]): consumers have copied all
-	 * cells before the `head` that is loaded here, so the owner may overwrite these cells.
-	 */
+	/* Pairs with the CAS in outbox_take_before() ([outbox-room]). */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
 	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
@@ -148,14 +154,11 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
-	/*
-	 * Pairs with outbox_take_before() ([outbox]): whoever loads this `tail` also sees the
-	 * handles before it.
-	 */
+	/* Pairs with the load of `tail` in outbox_take_before() ([outbox]). */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * Make the outbox look empty to consumers. Pairs with outbox_take_before() ([outbox-room])
-	 * and with outbox_exhausted() ([outbox-compacting]).
+	 * From now on consumers find the outbox empty. The head of this file explains [outbox-room]
+	 * and [outbox-compacting].
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
@@ -177,11 +180,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/*
-		 * An event that was published just now may be missed here, but outbox_count() finds
-		 * it. Pairs with the store of `tail` in outbox_publish() ([outbox]): this thread
-		 * may read all cells before the `tail` that it loads here.
-		 */
+		/* Pairs with the store of `tail` in outbox_publish() ([outbox]). */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
 		unsigned count;

@@ -70,8 +70,8 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * Removes a timer's old handle from the outbox, if it is still there, so that consumers do not find
- * it beside the timer's next handle. `place` is the low half of the old handle's position.
+ * Removes a handle, if no consumer has taken it yet. `place` is the handle's position in the
+ * outbox, cut to 32 bits.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
@@ -85,8 +85,8 @@ void outbox_publish(struct outbox *outbox);
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
- * Asks `keep` about each handle, and removes the handle if `keep` returns false. Returns how many
- * handles are left. Consumers can take these only after the next outbox_publish().
+ * Removes each handle for which `keep` returns false. Returns how many handles are left. If any are
+ * left, the caller must publish them again.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
@@ -108,10 +108,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
  */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/*
- * Returns true if the outbox holds no handle. Returns false while outbox_compact() hides its
- * handles from consumers, although outbox_count() returns 0 then.
- */
+/* Returns true if the outbox is empty, and the owner is not compacting it. */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

@@ -58,8 +58,8 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 void publisher_tell(struct publisher *publisher);
 
 /*
- * The owner calls this after each timer that it handles. Calls count only while there are
- * unpublished events. Call number PUBLISHER_UNTOLD_MAX publishes all these events.
+ * The owner calls this after each timer that it handles. If an event has waited during
+ * PUBLISHER_UNTOLD_MAX such calls, publishes all events.
  */
 static inline void publisher_took_slot(struct publisher *publisher)
 {

@@ -15,7 +15,8 @@
  *
  * It is tested by tests/service/test_cancel_sync.c.
  *
- * Labels: [callback-cell] callback_free → callback_claim: the cell is free again.
+ * Labels: [callback-cell] callback_free → callback_claim: the thread that had the cell has
+ *         made its last store in it.
  *         [callback-end] callback_end, callback_consider, callback_begin, callback_free →
  *         callback_wait: what the callback did. The canceller may free what the callback used.
  *         [callback-ended] callback_wake → callback_wait: `now` has changed.
@@ -54,7 +55,7 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 
 		if (callback_claim(callbacks, i))
 			return callback;
-		/* If a whole round has found no free cell, sleep before the next round. */
+		/* If the next cell is the one that was tried first, sleep before another round. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);

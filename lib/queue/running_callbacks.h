@@ -54,10 +54,7 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 
 	/* Relaxed is enough, because the CAS checks once more that no thread owns the cell. */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
-	    /*
-	     * Pairs with callback_free() ([callback-cell]): the thread that owned the cell before
-	     * stores nothing in it any more.
-	     */
+	    /* Pairs with the last store in callback_free() ([callback-cell]). */
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
@@ -122,10 +119,7 @@ static inline void callback_end(struct callback *callback)
 /* Gives up the calling thread's cell (struct callback), so that another thread can take it. */
 static inline void callback_free(struct callback *callback)
 {
-	/*
-	 * Pairs with callback_wait() ([callback-end]): whoever loads the 0 also sees what the
-	 * thread's last callback has written.
-	 */
+	/* Pairs with the load of `now` in callback_wait() ([callback-end]). */
 	u64_store_release(&callback->now, 0);
 	/*
 	 * [callback-cell] pairs with callback_claim(): from here on another thread may write the
@@ -134,15 +128,12 @@ static inline void callback_free(struct callback *callback)
 	u64_store_release(&callback->thread, 0);
 }
 
-/*
- * Does the work of callbacks_leave() when the last callback has thrown an exception: records that
- * the callback has ended, and gives up the thread's cell.
- */
+/* Gives up the calling thread's struct callback after a callback has thrown an exception. */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the calling thread's cell (struct callback) after a dispatch. If an exception has left
- * the last callback, records its end first, because cancellers may wait for it.
+ * Gives up the calling thread's struct callback at the end of a dispatch. The last callback may
+ * have thrown an exception.
  */
 static inline void callbacks_leave(struct callback *callback)
 {

@@ -9,9 +9,16 @@
  * ended, and takes over the cell of one that has. If none has ended, nobody asks again for a
  * second. Otherwise each dispatch would ask in a process that has more threads than cells.
  *
+ * thread_cells_find() loads `clock` with relaxed order. Only this thread stores its own clock id,
+ * so if it has a cell, it finds that cell. If the loaded value is 0, cell_take() checks by a CAS
+ * that the cell is still free.
+ *
+ * queue_note_cell() stores queue->cell with relaxed order. A thread that loads this pointer
+ * compares the cell's `clock` with its own clock id. If they differ, it searches for its own cell.
+ *
  * It is tested by tests/service/test_running.c.
  *
- * Labels: [cell-taken] cell_take → cell_take: what the thread before has left in the cell.
+ * Labels: [cell-taken] cell_take → cell_take: what the cell's previous thread has stored in it.
  */
 #define _GNU_SOURCE
 #include "queue/thread_cells.h"
@@ -44,10 +51,7 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
-	/*
-	 * Pairs with the store of `clock` below ([cell-taken]): this thread also sees what the
-	 * cell's last thread has stored.
-	 */
+	/* Pairs with the store of `clock` below ([cell-taken]). */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
 	cell_reset(cell);
@@ -62,8 +66,8 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Gives the calling thread the cell (a record of what a thread does) of an ended thread. Returns
- * NULL if there is none, or if a search has failed in the last second.
+ * Takes a struct board_cell over from a thread that has ended, and returns it. Returns NULL if none
+ * is found, or none was found within the last second.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
@@ -94,11 +98,7 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 		uint32_t holder;
 
 		cell = &board->cells[cell_index(clock, i)];
-		/*
-		 * Relaxed is enough. Only this thread stores its own clock id, so this load cannot
-		 * miss that store. If the value is 0, the CAS in cell_take() checks that the cell
-		 * is still free.
-		 */
+		/* Relaxed is enough: see the head of this file. */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)
 			return cell;

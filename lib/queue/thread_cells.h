@@ -26,11 +26,12 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
 }
 
 /*
- * Remembers the cell in which the calling thread says what it is doing, so that its next dispatch
- * finds it. Relaxed is enough, because a thread that finds another's cell searches for its own.
+ * Stores the calling thread's cell in the queue, so that the thread's next dispatch need not search
+ * for it.
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
+	/* Relaxed is enough: see the head of thread_cells.c. */
 	ptr_store_relaxed(&queue->cell, cell);
 }
 

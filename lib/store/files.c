@@ -231,7 +231,6 @@ bool files_take_turn(const struct files *files, uint64_t deadline_ns)
 	bool takes = byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS);
 
 	if (takes) {
-		/* only one writer at a time waits for TURN_BYTE, so it can try often */
 		takes = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
 		(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
 	}

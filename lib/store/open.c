@@ -6,6 +6,9 @@
  *
  * store_read_shift() reads a file in which Linux shows the offsets of future child processes. The
  * process has the same offsets, unless it has called unshare(2).
+ *
+ * connection_refused() calls mknod(2) if error_of() says that there is no file. That may only mean
+ * that the process may not create the file, and then mknod(2) fails with the right errno.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -66,10 +69,7 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return becomes_wal ? 0 : -EOPNOTSUPP;
 }
 
-/*
- * Returns the negative errno for a file that SQLite could not open. error_of() says -ENOENT even if
- * the process may not create the file, so then try mknod(2), and use its errno.
- */
+/* Returns the negative errno for a file that SQLite could neither open nor create. */
 static int connection_refused(sqlite3 *db, const char *path)
 {
 	int result = error_of(db);
@@ -124,10 +124,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 
 	if (result == 0)
 		result = schema_install(db);
-	/*
-	 * Open the keeper's connection by the name in which SQLite has resolved symbolic links,
-	 * because `path` may lead to another file by now.
-	 */
+	/* The second connection must open the same file, even if a symbolic link was changed. */
 	if (result == 0)
 		result = connection_open(&store->keeper.statements.db,
 		                         sqlite3_db_filename(db, "main"), store->timeout_ns);

@@ -9,6 +9,9 @@
  * min() still finds it larger than 10^16.
  *
  * `data` is the last column, so that none of the others lies on its overflow pages.
+ *
+ * schema_look() takes SQLITE_ERROR to mean that the tables are missing. If the cause is another
+ * one, schema_install() fails when it makes the tables, and returns that error.
  */
 #include "store/sql.h"
 
@@ -80,10 +83,7 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	/*
-	 * The CHECK lists the two types that are forbidden. If it listed the three that are
-	 * allowed, SQLite would fill a temporary table at each INSERT.
-	 */
+	/* A list of the three allowed types would need a temporary table at each INSERT. */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
 	/* each index lists only the tasks in one state */
@@ -127,10 +127,7 @@ static int schema_look(sqlite3 *db)
 	int64_t newer = 0;
 	int result = statement_run(&statements, DO_VERSION, NULL, &newer);
 
-	/*
-	 * SQLITE_ERROR means that the statement does not compile. Most likely the table is missing,
-	 * so return 0: the caller then makes the tables, which fails if anything else is wrong.
-	 */
+	/* SQLITE_ERROR most likely means that there is no such table. */
 	if (result < 0 && sqlite3_errcode(db) == SQLITE_ERROR)
 		result = 0;
 	else if (result == 0)
@@ -221,15 +218,16 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?4-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?4 AND due_us>?4+interval_us",
-	/* In the next two statements ?3 is the kernel's boot_id, or '' if /proc is not mounted. */
+	/* Finds no row if the boot id has changed. ?3 is the present one, or '' if unknown. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
+	/* Stores the present boot id, ?3, unless that is ''. */
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * stats.c runs each of the next four again and again, to list all rows. A run lists up to
-	 * ?9 rows after the previous run's last row, whose id is ?1, and whose due_us or lease ?7.
+	 * Each of the next four lists up to ?9 more rows. ?1 is the id of the row that was listed
+	 * last, and ?7 is the first column of that row. Both are 0 at first.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

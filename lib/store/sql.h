@@ -117,8 +117,9 @@ int statement_bind(struct statements *statements, enum statement which, const st
                    sqlite3_stmt **ret);
 
 /*
- * Runs a statement, and returns how many rows it has changed. With `ret`, stores the first column
- * of the first row instead, and returns 1, or 0 if there is no row or a NULL.
+ * Runs a statement. If `ret` is NULL, returns how many rows were changed. Otherwise stores the
+ * first column of the first row in *ret, and returns 1. Returns 0 if there is no row, or if the
+ * column is NULL.
  */
 int statement_run(struct statements *statements, enum statement which, const struct values *values,
                   int64_t *ret);

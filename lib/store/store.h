@@ -157,7 +157,7 @@ static inline int64_t store_boot_us(const struct timerhub_store *store)
 	return store_now_us(&store->since_boot) - store->shift_us;
 }
 
-/* Returns how many periods of a task have begun by now: at least 1, and 1 without an interval. */
+/* Returns how many periods of a task have begun by `now_us`, but never less than 1. */
 static inline int64_t store_periods(int64_t due_us, int64_t interval_us, int64_t now_us)
 {
 	return interval_us > 0 && now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
@@ -194,10 +194,7 @@ static inline int store_check(const struct timerhub_store *store)
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/*
-	 * Relaxed, because this check only refuses work early. sync_wal() checks again under
-	 * synced.lock, which a thread holds when its sync fails.
-	 */
+	/* Relaxed is enough: see the head of writer.c. */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 

@@ -22,6 +22,13 @@
  * order, a task could become due after the look, and then the store be stopped. Nobody would be
  * given that task.
  *
+ * deliver_now_us() may miss a stop that another thread is making at this moment. The effect is as
+ * if that thread had made the stop a little later.
+ *
+ * take_run() calls watch() even if the deadline is over, because a program may poll epoll_fd:
+ * watch() makes it unreadable until the next task is due. If a task may be due that could not be
+ * taken, take_run() leaves epoll_fd as it is, so that the program tries again.
+ *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
@@ -108,7 +115,7 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* a reboot ends all leases: another boot id, or without ids, another clock_offset_us() */
+	/* A reboot ends all leases. Without a boot id, a clock that was set counts as a reboot. */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -120,7 +127,7 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* Relaxed is enough, because a stop that this call does not see may as well come later. */
+	/* Relaxed is enough: see the head of this file. */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;
@@ -244,7 +251,7 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* If memory ran out, return the tasks taken before, unless SQLite has rolled them back. */
+	/* -ENOMEM is no error if a task was taken, and the transaction is still open. */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -373,15 +380,12 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/* A long transaction may have ended, so forget when it began. */
+		/* The files have changed, so the transaction that is open now may be a new one. */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
 	bell_clear(store->watch.bell);
-	/*
-	 * If the store was stopped or has failed, epoll_fd must be readable for ever. So write to
-	 * the eventfd again, which bell_clear() has just emptied.
-	 */
+	/* After a stop or a failure, epoll_fd stays readable for ever. */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->watch.bell);
 }
@@ -423,19 +427,12 @@ static int watch_once(struct timerhub_store *store, struct taker *taker)
 	if (result != 0)
 		return result;
 	now_us = store_now_us(&store->wall);
-	/*
-	 * The timerfd uses the wall clock, but leases end on CLOCK_BOOTTIME, so compute the time
-	 * left. If somebody sets the wall clock, the timerfd expires, and this code runs again.
-	 */
 	in_us = i64_min(again_us,
 	                i64_min(look->due_us - now_us, look->lease_us - store_boot_us(store)));
 	/* relaxed: see watch_files() */
 	if (u32_load_relaxed(&store->watch.is_polling) != 0)
 		in_us = i64_min(in_us, POLL_US);
-	/*
-	 * In both cases a task may be due already. Try again soon, but not at once, because this
-	 * thread would then use a whole CPU.
-	 */
+	/* If a task may be due already, try again after a short pause. */
 	if (taker->is_unsure || in_us <= 0)
 		in_us = HELD_MIN_US;
 	at_ns = in_us < INT64_MAX / 2 ? (uint64_t)(now_us + in_us) * 1000 : UINT64_MAX;
@@ -478,10 +475,7 @@ static int watch(struct timerhub_store *store, struct taker *taker)
 		sleep_on(store->watch.epoll_fd, left_ns(taker->deadline_ns));
 		if (clock_monotonic_ns() - began_ns > REST_NS)
 			unpaused = UNPAUSED_LOOKS;
-		/*
-		 * The event of a commit comes before its tasks can be read, so look again without a
-		 * pause. If commits are frequent, pause all the same: see UNPAUSED_LOOKS.
-		 */
+		/* Somebody is writing, so look again without a pause: see UNPAUSED_LOOKS. */
 		if (store->watch.held_since_ns != 0 && unpaused > 0)
 			unpaused--;
 		else
@@ -497,7 +491,6 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 	/* often a task is due already, and then epoll_fd need not be touched */
 	int result = take_once(store, taker);
 
-	/* Wait for a task, unless the try above has failed and the deadline is over. */
 	while (result == 0 && !(taker->is_unsure && left_ns(taker->deadline_ns) == 0)) {
 		uint32_t nobody = 0;
 
@@ -534,10 +527,7 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/*
-	 * Relaxed is enough. Only timerhub_store_close() reads the number, and a program may not
-	 * call that function while this call is just beginning.
-	 */
+	/* Relaxed is enough, because no take may begin while the store is being closed. */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */

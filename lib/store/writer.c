@@ -15,6 +15,10 @@
  * If a checkpoint cannot run, because another process checkpoints or the disk is full, the keeper
  * waits for more commits.
  *
+ * store_has_failed() may miss a failure of this moment. But after a failed sync no change is
+ * reported as durable: sync_wal() asks store_has_failed() under synced.lock, and a thread whose
+ * sync fails calls store_fail() while it holds this lock.
+ *
  * Labels:
  * [work] batch_answer, lead_hand_on → work_await: carries what the leader has written to a work
  * item, and with the lead what it has done to the connection.
@@ -198,10 +202,6 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 			queues = store->has_turn = files_take_turn(
 				&store->files, now_ns + u64_min(half_ns, TURN_MAX_NS));
 		result = transaction_begin(&store->statements);
-		/*
-		 * Nobody writes, but the lock by which writers queue was not free for a long time,
-		 * so its holder seems to hang. Do not ask for this lock for a minute.
-		 */
 		if (result == 0 && asks && !queues && half_ns >= TURN_MAX_NS / 8)
 			store->no_turn_until_ns = now_ns + NO_TURN_NS;
 		if (result != -EBUSY || clock_monotonic_ns() >= deadline_ns)
@@ -270,9 +270,8 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Does the work items of a batch in one transaction, and commits it. Makes the changes first, so
- * that the takes find the new tasks. If `serves` is false, the takes get -ENOSPC and no tasks,
- * because a take writes to the disk.
+ * Makes a batch's changes and takes in one transaction, the changes first. If `serves` is false,
+ * each take gets -ENOSPC instead of tasks.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -343,8 +342,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Finishes the items that change tasks, or if `changes` is false, those that take tasks. Wakes the
- * threads that wait for them. Returns the other items. For changes, the caller holds synced.lock.
+ * Finishes the work items of one kind, changes or takes, as the flag `changes` says. Returns a list
+ * of the items of the other kind. The caller holds synced.lock to finish changes.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -435,8 +434,8 @@ static void batch_give_back(struct timerhub_store *store, struct batch *batch)
 }
 
 /*
- * Takes all queued items into the batch, also those that come while this waits for the write lock.
- * Returns 1 if it has begun a transaction, or 0 if the batch has no changes and no task is due.
+ * Moves all queued items into the batch, and begins a transaction if they need one. Returns 1 if it
+ * has begun one, 0 if none is needed, or a negative errno.
  */
 static int batch_begin(struct timerhub_store *store, struct batch *batch)
 {
@@ -519,10 +518,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	result = batch_begin(store, &batch);
 	if (result > 0) {
 		result = batch_transact(store, &batch, true);
-		/*
-		 * The disk is full. Overwrite the WAL from its beginning, if no reader needs it any
-		 * more. Then make the changes again, without puts and takes, which need room.
-		 */
+		/* The disk is full. Try again, but without puts and takes, which need room. */
 		if (result == -ENOSPC) {
 			wal_restart(store, 0);
 			batch.making.is_low = 1;
@@ -575,9 +571,8 @@ int keeper_on_commit(void *context, sqlite3 *db, const char *name, int pages)
 }
 
 /*
- * Copies the WAL, of which `seen` bytes are in use, into the database, while others go on writing.
- * If the WAL has grown long or needs more zeros at its end, sets wants_restart, so that the next
- * leader calls wal_restart().
+ * Copies the WAL into the database, while others go on writing. `seen` is how many bytes of the WAL
+ * are in use, as far as the caller knows.
  */
 static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 {
@@ -596,7 +591,7 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/* Other processes write too: take the length found, unless a commit here is newer. */
+	/* `bytes` is newer than wal_bytes, unless this process has committed meanwhile. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;
