@@ -9,13 +9,24 @@
  * An empty cell has the lap too. So if a producer was stopped for a whole round, its
  * compare-and-swap fails, because it expects the empty cell of the earlier round. The lap wraps, so
  * lane_push() looks at the sign of the difference to find out whether a cell is of an earlier
- * round.
+ * round. If it is, the owner has not yet taken the slot that was put into the cell in that round,
+ * and the ring is full.
  *
  * The tail tells producers where to look for an empty cell. They move the tail only once per cache
  * line of cells, and search on from where it is then, because other producers may have filled many
- * cells meanwhile. The owner takes no cells beyond the end that lane_begin() has set, because
- * otherwise fast producers could keep it busy for ever. The head of inbox.c says why the accesses
- * are seq_cst.
+ * cells meanwhile.
+ *
+ * lane_begin() sets the end of what the owner takes, because otherwise fast producers could keep it
+ * busy for ever. All the cells of the cache line that begins at the tail can be filled before the
+ * tail moves, so the end is after this line.
+ *
+ * lane_take() empties a cell by a relaxed store. A producer that still reads the slot in it takes
+ * the ring for full, and puts its own slot into the spill map.
+ *
+ * lane_push() prefetches cells that producers will fill soon, two cache lines further on. The owner
+ * has emptied them, so they are in the cache of the owner's CPU.
+ *
+ * The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/lane.h"
 
@@ -66,18 +77,11 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			*ret_place = place;
 			return true;
 		}
-		/*
-		 * If the owner has not yet taken the slot that was put into this cell one round
-		 * ago, the ring is full.
-		 */
+		/* The ring is full. */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
-			/*
-			 * Prefetch cells that producers will fill soon, two cache lines from here.
-			 * The owner has emptied them, so they are in the cache of the owner's CPU.
-			 */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
 	}
@@ -87,10 +91,6 @@ void lane_begin(struct inbox_lane *lane)
 {
 	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
 
-	/*
-	 * Producers advance `tail` in steps of INBOX_LINE cells. So the INBOX_LINE cells that start
-	 * at `tail` can hold slots too, and the owner must take them.
-	 */
 	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
 	invariant(u64_load_relaxed(&lane->head) <= lane->end);
 	if (spilled == u64_load_relaxed(&lane->drained))
@@ -112,10 +112,7 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/*
-		 * Mark the cell as empty. Relaxed is enough: a producer that still finds a slot in
-		 * the cell puts its own slot into the spill map instead of this ring.
-		 */
+		/* Relaxed is enough: see the head of this file. */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}
 	if (count > 0)

@@ -18,6 +18,15 @@
  * since it expired, the entry is not needed. Whoever arms the next timer in the slot pushes the
  * slot into the inbox, and the owner then replaces the entry.
  *
+ * If a timer was moved to a later time, owner_expire_slot() schedules it again, even if it is due
+ * by now. If it expired at once, it could overtake an earlier timer that is still in the schedule.
+ *
+ * owner_compact() gives new positions to the handles that stay in the outbox, so it publishes them
+ * again. It does not count again how late they are.
+ *
+ * owner_begin_pass() loads the number of waiters relaxed. If it misses a new waiter, the waiter's
+ * write to the eventfd makes the owner begin another pass, which wakes the waiter.
+ *
  * While many timers expire, most of the cost is wake-ups, so owner_gather() lets the passes begin
  * OWNER_GATHER_NS apart. Network drivers gather interrupts in the same way (Mogul and Ramakrishnan,
  * "Eliminating receive livelock in an interrupt-driven kernel", 1997).
@@ -141,10 +150,6 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
 	u64_count(&queue->counts->put, -owner->swept);
-	/*
-	 * The handles that were kept are at new positions, so publish them again. Their lateness
-	 * was counted when they were first published.
-	 */
 	if (kept > 0)
 		publisher_publish(&owner->publisher, queue, kept);
 }
@@ -187,16 +192,8 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
-	/*
-	 * Schedule the timer's next period even if its queue is closed. A consumer may be
-	 * delivering this event now, and then re-arms the timer without telling the owner.
-	 */
+	/* This must be done even if the queue is closed (head of this file). */
 	if (expiry->interval_ns > 0)
-		/*
-		 * If the timer was cancelled after it expired, this entry does no harm: either the
-		 * owner finds the slot free when the entry is due, or the slot has a new timer, for
-		 * which the owner replaces the entry (head of this file).
-		 */
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
 	if (!queue || queue == QUEUE_GONE) {
@@ -222,10 +219,6 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_put_expiry(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/*
-		 * The timer is scheduled again even if it is due by now, because an earlier one may
-		 * still be in the schedule, and timers must expire in order.
-		 */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -339,10 +332,6 @@ static bool owner_rest(struct owner *owner)
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
-			/*
-			 * Forget the earliest time, because its timer may have expired before the
-			 * next call.
-			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
 		}
@@ -368,10 +357,7 @@ static void owner_begin_pass(struct owner *owner)
 	 * old number, this pass sees that the queue is gone.
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
-	/*
-	 * Relaxed is enough. If this load misses a new waiter, that waiter's write to the eventfd
-	 * makes the owner run this function again.
-	 */
+	/* Relaxed is enough: see the head of this file. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }

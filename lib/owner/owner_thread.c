@@ -8,6 +8,15 @@
  * ppoll(2) instead. It runs on the CPUs and with the priority of the process's main thread,
  * whichever thread has opened the hub.
  *
+ * owner_share_cpus() first tries to allow all CPUs, because that also allows the CPUs that are
+ * added to the cpuset later. It copies the CPUs of the main thread only if the result differs from
+ * them.
+ *
+ * owner_share_policy() does what the kernel does for a new thread. If the thread that starts it has
+ * SCHED_RESET_ON_FORK, a real-time policy becomes SCHED_OTHER, and a negative nice value becomes 0.
+ * A thread with SCHED_DEADLINE can start others only with this flag. The function makes system
+ * calls, because musl's sched_getscheduler() and sched_setscheduler() always fail.
+ *
  * It is tested by tests/faults/test_sleeping.c and tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
@@ -117,9 +126,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Sets the timerfd to expire at `at_ns`, and *timeout_ns to UINT64_MAX. If the kernel refuses,
- * *timeout_ns becomes a short timeout. Returns false if the wall clock was set: then a timer may be
- * due now.
+ * Sets the timerfd to expire at `at_ns`. Stores in *timeout_ns how long the owner may sleep at
+ * most, UINT64_MAX for no limit. Returns false if the owner must not sleep, because the wall clock
+ * was set.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -258,10 +267,6 @@ static void owner_share_cpus(pid_t tid)
 	owner_cpus_get(&own, 0);
 	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
 		return;
-	/*
-	 * First try to allow all CPUs. Unlike a copy of the other thread's mask, this also allows
-	 * CPUs that are added to the cpuset later.
-	 */
 	memset(own.bits, 0xff, sizeof(own.bits));
 	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
 	owner_cpus_get(&own, 0);
@@ -270,9 +275,7 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Gives the calling thread the scheduling policy and the nice value that a thread started by `tid`
- * would have. Uses system calls, because musl's sched_getscheduler() and sched_setscheduler()
- * always fail.
+ * Gives the calling thread a scheduling policy and a nice value, as if thread `tid` had started it.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -284,7 +287,6 @@ static void owner_share_policy(pid_t tid)
 	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
 		return;
 	policy &= ~SCHED_RESET_ON_FORK;
-	/* A thread with SCHED_DEADLINE can only start threads that are reset to SCHED_OTHER. */
 	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
 		policy = SCHED_OTHER;
 		param.sched_priority = 0;
@@ -446,8 +448,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Adding 0 reads the number (head of this file). Pairs with owner_begin_pass() ([pass]):
-	 * when the owner then increments the number, it also sees that the caller's queue is gone.
+	 * Read the number. [pass] pairs with owner_begin_pass(): the next pass sees that the queue
+	 * is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -35,10 +35,7 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/*
-	 * This seq_cst store comes before the owner reads the inbox. If a producer's slot is not
-	 * found there, the producer will load the new number (head of inbox.c).
-	 */
+	/* This must be seq_cst: see the head of inbox.c. */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 

@@ -18,8 +18,8 @@ struct promise {
 };
 
 /*
- * Sets up the promise. `look_by_ns` is the time by which the owner will read the inbox: 0 if it
- * will do so at once, UINT64_MAX if it waits to be woken.
+ * Sets up the promise. `look_by_ns` is 0 if the owner will read its inbox at once. It is UINT64_MAX
+ * if the owner reads the inbox only when somebody wakes it.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
@@ -30,9 +30,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns);
 void promise_begin_pass(struct promise *promise);
 
 /*
- * The owner calls it before it sleeps, and promises to read the inbox again at `look_by_ns` or
- * earlier. Returns true if the previous promise was for an earlier time. Then the owner must read
- * the inbox once more before it sleeps (promise.c says why).
+ * Stores the time by which the owner will read its inbox again. Returns true if the owner must read
+ * the inbox once more before it sleeps.
  */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 

@@ -18,6 +18,12 @@
  * CQE_SKIP (5.17) also has the multishot poll, and timeouts that are finer than a jiffy. If the
  * owner blocks in ppoll(2), the ring must not have DEFER_TASKRUN, because such a ring shows
  * completions only after another system call.
+ *
+ * uring_init() moves a ring whose descriptor is 0, 1 or 2 to a higher one. If a thread prints to
+ * the low descriptor before that, it only gets an error, because a ring refuses write(2).
+ *
+ * uring_submit() leaves in the ring what it could not submit. That never fills the ring, because
+ * the owner closes the ring after a few failures in a row.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -93,10 +99,6 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 
 	if (result < 0 || low > STDERR_FILENO)
 		return result;
-	/*
-	 * Give the ring a descriptor above 2. While `low` is still open, a thread that prints to it
-	 * only gets an error, because a ring refuses write(2).
-	 */
 	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	ring->enter_ring_fd = ring->ring_fd;
 	result = ring->ring_fd < 0 ? -EMFILE : 0;
@@ -130,10 +132,7 @@ static int uring_create(struct io_uring *ring)
 	return result;
 }
 
-/*
- * Submits the requests in the ring. Returns 0 or a negative errno. What could not be submitted
- * stays in the ring, but never fills it: after a few failures in a row the owner closes the ring.
- */
+/* Submits the requests in the ring. Returns 0 or a negative errno. */
 static int uring_submit(struct sleeper_uring *uring)
 {
 	int result = -EINTR;
@@ -281,10 +280,7 @@ static int uring_ppoll(struct sleeper_uring *uring)
 
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
-	/*
-	 * EINTR means that a signal has interrupted ppoll(2). Any other error means that ppoll(2)
-	 * is forbidden, so later sleeps block in io_uring_enter(2) instead.
-	 */
+	/* Any error but EINTR means that ppoll(2) is forbidden. */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;
 }

@@ -16,8 +16,16 @@
  * seen that the bits were taken.
  *
  * map_has() reads from the bottom level to the top. If it finds a bit of a higher level set, the
- * owner takes the word below later than that, and so later than map_has() has read that word. The
- * head of inbox.c says why the accesses are seq_cst.
+ * owner takes the word below later than that, and so later than map_has() has read that word.
+ *
+ * map_walk() goes through all words of the top level. A bit that it takes from one of them names
+ * the word to take next on the level below, and so down to level 0. If no bit is left on a level,
+ * it goes up again.
+ *
+ * map_empty() reads only the top level. If a producer has not set its top bit yet, it will set it
+ * later, and only then check whether it must wake the owner.
+ *
+ * The head of inbox.c says why the accesses are seq_cst.
  */
 #include "owner/spill_map.h"
 
@@ -75,17 +83,13 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
-	/*
-	 * Read from the bottom level up, because the owner clears bits from the top level down. If
-	 * all three bits are found set, the owner takes the slot after the first of these reads.
-	 */
+	/* The order matters: see the head of this file. */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /*
- * Clears the lowest bit of map->bits[level]. Returns what the bit stands for: on level 0 a slot, on
- * a higher level the index of a word of the level below.
+ * Takes the lowest bit out of map->bits[level]. Returns the index of this bit in the whole level.
  */
 static uint32_t map_pop(struct spill_map *map, unsigned level)
 {
@@ -108,10 +112,6 @@ static bool map_walk(struct spill_map *map)
 	while (map->bits[0] == 0) {
 		atomic_u64 *word;
 
-		/*
-		 * Find the next word of this level. Below the top level, each bit of the level
-		 * above says which word comes next.
-		 */
 		if (level == INBOX_LEVELS - 1) {
 			if (map->word[level] + 1 == map->top_words)
 				return false;
@@ -147,10 +147,6 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 
 bool map_empty(const struct spill_map *map)
 {
-	/*
-	 * The top level is enough. A producer whose top bit is not set yet will set it later, and
-	 * only then check whether it must wake the owner.
-	 */
 	for (uint32_t i = 0; i < map->top_words; i++)
 		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)
 			return false;

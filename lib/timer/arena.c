@@ -17,6 +17,13 @@
  * called only after the swap. In shard_read_top() the swap changes nothing, and has release order
  * to keep the load of the link before it.
  *
+ * shard_has_surplus() returns true if the top has changed since it read the link, because the depth
+ * in the link may then be any number, and only false must be certain.
+ *
+ * shard_pop() and shard_pop_list() change the top by a CAS that has only acquire order. A thread
+ * that loads the new top still sees what earlier shard_push() calls have stored, because each such
+ * CAS continues their release sequence (C11).
+ *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
  * go back to the shards to which they belong. So what a consumer frees comes back to those who arm
  * timers, and the four pairs of a cache line mostly stay with one CPU. arena_put_many() lets the
@@ -40,8 +47,11 @@
  * arena_next_shard() prefers the shard right after the last one, if it is wholly unused. Otherwise
  * it finds the longest sequence of wholly unused shards, and chooses the one in the middle: if
  * another CPU begins with the first of them, each of the two CPUs can use half of the sequence. If
- * no shard is wholly unused, it chooses one that has unused slots left. shard_other() gives each
- * CPU another order of the shards, so CPUs rarely choose the same one.
+ * no shard is wholly unused, it chooses one that has unused slots left: the last in the CPU's order
+ * of shards. shard_other() gives each CPU another order, so CPUs rarely choose the same shard.
+ *
+ * If no slot is unused any more, arena_take_fresh() stores in `filling` a number that is not the
+ * index of a shard. That ends its loop, and later calls skip the loop.
  *
  * If arena_has() finds too few free slots, there was a moment at which that was true. It adds up
  * the fresh slots and the stacks, and then finds each top as it was. So no stack has changed in
@@ -249,8 +259,8 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
- * Returns true if `slot` is SLOT_NONE, the end of a stack. Returns false if it is a slot of the
- * arena. Aborts if it is neither. Call this only after the CAS (head of this file).
+ * Tells whether `slot` is SLOT_NONE, the end of a stack. Aborts if it is neither that nor a slot of
+ * the arena.
  */
 static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
 {
@@ -291,10 +301,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 		 * shard->top came first.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
-		/*
-		 * Acquire is enough: whoever loads the new top still sees what earlier shard_push()
-		 * calls have stored. C11 calls this a release sequence.
-		 */
+		/* Acquire is enough: see the head of this file. */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
@@ -375,10 +382,6 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	 * shard->top, which checks whether the link was valid, after this load.
 	 */
 	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
-	/*
-	 * If another thread has changed the top, the depth that was just read may be garbage.
-	 * Return true then, because only false must be certain.
-	 */
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
 
@@ -406,8 +409,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * Pairs with the loads of shard->top marked [free]: whoever takes one of these
-		 * slots also sees what was stored in it before.
+		 * Pairs with shard_pop() ([free]): the slot's next user sees what its last user
+		 * did.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -519,10 +522,7 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
 		                    : fresh_make(fresh_next(fresh), slot);
 
-		/*
-		 * At every ARENA_LOOK-th unused slot, first try to take a free slot from a long
-		 * stack (head of this file).
-		 */
+		/* First search the stacks (head of this file). */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
 
@@ -558,17 +558,10 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		const struct arena_shard *shard = &arena->shards[index];
 		uint64_t left = shard_left(shard);
 
-		/*
-		 * Of the shards that have unused slots, remember the one that comes last in this
-		 * CPU's order of search. It is chosen only if no shard is wholly unused.
-		 */
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/*
-		 * Choose the shard that follows `last` (i is 1) if none of its slots was ever used
-		 * (row is 1).
-		 */
+		/* The shard right after `last` is wholly unused. */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {
@@ -606,10 +599,6 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 
 		if (slot != SLOT_NONE)
 			return slot;
-		/*
-		 * If no slot is unused any more, `next` is larger than any index. That ends the
-		 * loop, and later calls skip it.
-		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
 			filling = next;
@@ -639,10 +628,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
-		/*
-		 * Read every top again, by a CAS (head of this file). If none has changed, all
-		 * depths were right at the same moment.
-		 */
+		/* Check that no top has changed (head of this file). */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
@@ -786,10 +772,6 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 {
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
-	/*
-	 * Push the slots onto the stack of this CPU's shard, unless the stack is too long. The more
-	 * slots of the shard were ever used, the longer its stack may be.
-	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
 	for (unsigned part; count > 0; slots += part, count -= part) {
@@ -802,10 +784,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
-		/*
-		 * Relaxed is enough: if this thread knows a timer, it also sees that its slot is no
-		 * longer unused (head of this file).
-		 */
+		/* Relaxed is enough: see the head of this file. */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))

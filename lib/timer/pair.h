@@ -29,6 +29,10 @@
  * Within a slack there is only one time with the most trailing zero bits, because between two
  * numbers with equally many lies one with more. If two timers have the same slack, the one with the
  * later deadline never expires first.
+ *
+ * timer_slacken_ns() finds the highest bit in which the latest allowed time differs from the
+ * deadline minus 1. It keeps this bit, because otherwise the result would be before the deadline,
+ * and clears all lower bits.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -71,10 +75,7 @@ enum timer_phase {
 	 * head of this file.
 	 */
 	TIMER_FREE = 0,
-	/*
-	 * The timer waits for its deadline. The owner thread has scheduled it early enough, unless
-	 * STATE_CLAIMED is set: then the owner has yet to read the deadline.
-	 */
+	/* The timer waits for its deadline. */
 	TIMER_ARMED = 1,
 	/*
 	 * The timer has expired, but nobody has taken its event yet. If it is periodic, the owner's
@@ -94,10 +95,7 @@ enum timer_phase {
 };
 _Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
-/*
- * A copy of a timer's deadline and state. It is a guess until a compare-and-swap from it succeeds,
- * because another thread can change the timer between the two loads.
- */
+/* A thread's copy of a timer's deadline and state. The timer may have changed since. */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
@@ -262,7 +260,6 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	 * 10100.
 	 */
 	differ = (deadline_ns - 1) ^ last;
-	/* The highest bit of `differ` must stay, or the result would be before the deadline. */
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }
 

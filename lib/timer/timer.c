@@ -9,6 +9,9 @@
  * whichever comes second fails, loads them again, and decides anew. Invariants 1 and 2 of
  * lib/README.md say why no timer is lost although few calls wake the owner.
  *
+ * timer_rearm() need not tell the owner if it makes the deadline of an armed timer later. The owner
+ * reads the timer at the old deadline and finds the new one.
+ *
  * If an armed timer has no slack, timer_cancel() compares and changes only its state. So
  * timer_move() may make the deadline later at the same time. That is harmless, because the schedule
  * entry of a free slot may be earlier than the slot's deadline, but not later. With a slack the
@@ -18,6 +21,18 @@
  * another thread arms a new timer in the slot meanwhile, the old deadline gets the new slack. The
  * result is still early enough for the new timer, unless that has an earlier deadline than the old
  * one. Then the thread pushes the slot into the inbox, as for every earlier deadline.
+ *
+ * timer_look() returns false if STATE_CLAIMED was clear, because the slot is scheduled early enough
+ * then. It also returns false if the timer has expired or is idle, because then the timer needs no
+ * new entry.
+ *
+ * timer_unschedule() stores nothing if the deadline is "never" already. It also stores nothing if
+ * STATE_CLAIMED is set, because timer_look() will store "never" if the slot is still free then.
+ *
+ * timer_expire() compares with two times. A timer that is due by `by_ns`, up to which the owner has
+ * gone through its schedule, becomes PENDING. If its next period is due by `now_ns`, the time on
+ * the clock, it becomes OVERDUE instead. The owner still schedules a further period, but that entry
+ * is not needed: the thread that delivers the event pushes the slot into the inbox.
  *
  * Every change has acquire and release order, although some would need less.
  *
@@ -73,8 +88,8 @@ static bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * Returns the deadline and state of a new timer in a free slot. Sets STATE_CLAIMED if the owner
- * must be told (pair_covers() is false).
+ * Returns what to store in a free slot to arm a timer there. Sets STATE_CLAIMED if the owner must
+ * be told of the timer.
  */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
@@ -137,10 +152,6 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/*
-		 * A later deadline needs no push into the inbox, because the owner reads the timer
-		 * at the old deadline and finds the new one.
-		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -153,18 +164,13 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a slot gets when its timer is cancelled. If the timer was
- * armed, the slot stays scheduled, and the deadline says for which time. Otherwise the deadline
- * becomes "never".
+ * Returns the deadline and state that a slot gets when its timer is cancelled. The head of pair.h
+ * says what the deadline of a free slot means.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
 		return pair_unscheduled(pair);
-	/*
-	 * The slot stays scheduled for this time or earlier. If the slot's next timer is due later
-	 * than that, the owner need not be told about it.
-	 */
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
@@ -255,32 +261,21 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
-	/*
-	 * Make the CAS even if it changes nothing. A thread that changes the timer afterwards then
-	 * sees that it must push the slot into the inbox again (spill_map.c).
-	 */
+	/* Make the CAS even if it changes nothing (head of spill_map.c). */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/*
-	 * If STATE_CLAIMED was clear, the slot is scheduled early enough for the timer's deadline.
-	 * If the timer has expired or is idle, it needs no new entry.
-	 */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
 /*
- * Notes in a free slot that the schedule has no entry for it: the deadline becomes "never". Returns
- * false if another thread has changed the slot since `pair` was loaded.
+ * Marks a free slot as not scheduled. Returns false if that must be tried again, because the slot
+ * has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
-	/*
-	 * In two cases, nothing is stored here. If STATE_CLAIMED is set, timer_look() will store
-	 * "never" later. And the deadline may be "never" already.
-	 */
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
 	       timer_change(timer, &pair, pair_unscheduled(pair));
 }
@@ -318,10 +313,6 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
-			/*
-			 * If the next period is due too, the timer becomes OVERDUE. The owner still
-			 * schedules a further period, but nobody relies on that entry.
-			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
 				next = TIMER_OVERDUE;
@@ -345,10 +336,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_FREE:
 		return UINT64_MAX;
 	case TIMER_ARMED:
-		/*
-		 * Another thread may be arming a new timer in this slot. Then the slack that is
-		 * read here is that of the new timer, which is harmless (head of this file).
-		 */
+		/* The slack may be that of another timer (head of this file). */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
 		return filed_ns; /* a periodic timer's entry is for its next period */

@@ -17,6 +17,9 @@
  * were even there at the same moment. Only the owner expires timers and clears STATE_CLAIMED, so no
  * other thread can change the state and then restore it.
  *
+ * timer_move() makes its compare-and-swap even if the deadline stays the same, because the swap
+ * also publishes what the thread has stored before.
+ *
  * Nothing here knows a hub, an inbox or a clock. The frequent decisions are inline.
  */
 #ifndef TIMERHUB_TIMER_H
@@ -75,10 +78,7 @@ enum timer_left {
 	 * caller must also wake the owner.
 	 */
 	TIMER_PUSH,
-	/*
-	 * The caller must do the same as for TIMER_PUSH, except that another thread may have pushed
-	 * the slot already. If the slot is in the inbox, the caller does not push it again.
-	 */
+	/* The same as TIMER_PUSH, but the slot need not be pushed if it is in the inbox already. */
 	TIMER_PUSH_AGAIN,
 };
 
@@ -137,11 +137,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 		 * was stored with it, or a newer one.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
-		/*
-		 * Load the state once more. If another thread has changed it, the deadline may be
-		 * that of another timer, so load both again.
-		 */
-		state = u64_load_acquire(&timer->state); /* [armed] */
+		state = u64_load_acquire(&timer->state);                  /* [armed] */
 	} while (state != pair.state);
 	return pair;
 }
@@ -230,10 +226,6 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/*
-	 * pair_cas_acq_rel() is called even if the deadline stays the same, because it also
-	 * publishes what this thread has stored before.
-	 */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -274,9 +266,8 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Reads the interval, the data, the callback and the queue of the timer in `slot`. Returns false if
- * view->pair says that the slot is free. Another thread may change the timer meanwhile, so use what
- * was read only if a timer_change() from view->pair succeeds afterwards.
+ * Reads what the timer in `slot` was armed with. Returns false if view->pair says that the slot is
+ * free. Only a successful timer_change() proves that what was read is this timer's.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
@@ -293,10 +284,7 @@ uint64_t timer_last(const struct timers *timers, uint32_t slot);
  */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/*
- * Returns when a timer is to expire: at its deadline, or if it has a slack, at a time within the
- * slack after that.
- */
+/* Returns when a timer should expire: at its deadline, or later by at most its slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -333,9 +321,8 @@ enum timer_expired {
 };
 
 /*
- * Handles a slot that the owner has just removed from its schedule. If the timer is due by `by_ns`,
- * the time that the owner has reached in its schedule, the timer becomes TIMER_PENDING. If its next
- * period is due by `now_ns`, the time on the clock, it becomes TIMER_OVERDUE.
+ * Expires the timer of a slot that the owner has just removed from its schedule, if the timer is
+ * due by `by_ns`. `now_ns` is the time on the clock. The result says what the owner must do next.
  */
 enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                                 uint64_t now_ns, struct timer_expiry *ret_expiry);
@@ -352,9 +339,8 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * A slot is scheduled for `filed_ns`. Returns the time for which it should be scheduled instead. If
- * the slot is free, that is UINT64_MAX. If the timer was postponed, that is a later time. Otherwise
- * the result is `filed_ns`.
+ * Returns the time to which the owner should move a slot that is scheduled for `filed_ns`. It is
+ * never earlier than `filed_ns`. Returns UINT64_MAX if the slot is free.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -395,15 +381,12 @@ enum timer_delivery {
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count);
 
-/*
- * Takes back an expiry because the wall clock was set back: arms the timer again for its deadline,
- * which is in the future once more.
- */
+/* Arms an expired timer again, because the wall clock was set back to before its deadline. */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
 /*
- * Fills in the rest of `view` for a consumer that has taken a handle and loaded view->pair. Returns
- * false if the timer has no event to deliver any more.
+ * Reads the timer of `handle` into `view`, so that its event can be delivered. view->pair must be
+ * set. Returns false if there is no event to deliver.
  */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
