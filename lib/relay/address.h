@@ -70,9 +70,8 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * `asking` is true if the node at `host` is still receiving the queue's keys. Each command
-	 * to such a node needs the command ASKING directly before it. `next_asking` says the same
-	 * of the node at next_host.
+	 * True if each command must follow a command ASKING (README.md): next_asking on the server
+	 * at next_host, asking on the server at `host`.
 	 */
 	bool next_asking, asking;
 	/*

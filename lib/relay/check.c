@@ -141,10 +141,6 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 		else if (reply_is(reply, i, "look_by"))
 			look_by_us = value;
 	}
-	/*
-	 * Some relay should have polled by `look_by_us`. If that time is long past, all registered
-	 * relays have died.
-	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
 	reply_free(reply);

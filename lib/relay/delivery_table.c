@@ -3,6 +3,17 @@
  * Keeps the tasks that Redis has delivered to this process, until a caller has taken and answered
  * them (delivery_table.h). The tests of take, done and retry in tests/relay/test_calls.c also test
  * this table.
+ *
+ * lease_begin_ns(): If somebody has set Redis's clock, the time in an entry's id may lie in the
+ * future here. The lease then counts from the time at which the read was sent.
+ *
+ * read_periods(): The field `every` of a periodic task is its interval in us. If the task was
+ * retried, an @ and a time follow: when the task was due before the first retry. The field `due`
+ * has the time of the retry, from which no periods are counted.
+ *
+ * deliveries_bring_back() puts each delivery at the front of the list that callers take from. It
+ * begins with the delivery that was set aside last, so that all keep their order. It stops at a
+ * delivery whose time has not come; those that were set aside earlier then wait too.
  */
 #include "relay/delivery_table.h"
 
@@ -86,7 +97,6 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 	int64_t drift_ns = (since_ns < 0 ? -since_ns : since_ns) / DRIFT;
 	uint64_t added_ns = arrival->anchor_ns + (uint64_t)(since_ns - drift_ns);
 
-	/* If the time in the id lies in the future, Redis's clock was changed. */
 	return added_ns > arrival->sent_ns && added_ns <= arrival->now_ns ? added_ns
 	                                                                  : arrival->sent_ns;
 }
@@ -102,10 +112,7 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 	char *end;
 
 	one->interval_us = strtoull(every, &end, 10);
-	/*
-	 * If the task was retried, `every` is "INTERVAL@BEGIN", and BEGIN is when the task was due
-	 * before the first retry. Count the periods from BEGIN, not from the new due time.
-	 */
+	/* After an @ stands when the task was due before the first retry. */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
 	if (one->interval_us > 0 && now_us > base_us)
@@ -223,10 +230,6 @@ uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t 
 {
 	struct delivery **at;
 
-	/*
-	 * Each delivery goes to the head of the list that callers take from. Begin with the last
-	 * one, so that they keep their order.
-	 */
 	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
 		struct delivery *one = *at;
 

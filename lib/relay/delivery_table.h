@@ -93,9 +93,8 @@ struct delivery *deliveries_take(struct deliveries *all);
 void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
 
 /*
- * Offers the set-aside deliveries of server `shard` to callers again. Begins with the one that was
- * set aside last, and stops at one whose `until_ns` has not come. Returns that time, or UINT64_MAX
- * if none is left.
+ * Lets callers take the set-aside deliveries of server `shard` again. Returns when to call this
+ * again, or UINT64_MAX if none is left.
  */
 uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
 

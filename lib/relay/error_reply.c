@@ -26,8 +26,8 @@ static const struct {
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * Somebody has deleted the queue, or an older copy of the data was restored. The library
-	 * creates the queue again when it connects anew.
+	 * Somebody has deleted the queue or our Redis functions. The next connect creates them
+	 * again.
 	 */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },

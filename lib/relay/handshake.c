@@ -2,6 +2,10 @@
 /*
  * Sends the first commands on a new connection: it finds the right server, logs in, and prepares
  * the queue (handshake.h). Tested by tests/relay/servers_test.py.
+ *
+ * handshake_load() loads the plain names (timerhub_put) first, and then the names with the version
+ * (timerhub4_put). A client that finds the names with the version normally loads nothing. So if
+ * they were loaded first, and this client died then, no other client would load the plain names.
  */
 #include "relay/handshake.h"
 
@@ -467,11 +471,6 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	if (result < 0 || (version > 0 && !replaces))
 		return result;
 	result = ask_version(wire, "", &plain, timeout_ns);
-	/*
-	 * First load the plain names (timerhub_put), and then those with the version
-	 * (timerhub4_put). A client that finds the latter on the server does not load the plain
-	 * names, so if this client died between the two, the plain names would stay missing.
-	 */
 	if (result == 0 && (plain == 0 || (plain < FUNCTIONS_VERSION &&
 	                                   (replaces || plain >= VERSION_COMPATIBLE))))
 		result = load(wire, "", timeout_ns);

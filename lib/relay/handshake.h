@@ -62,9 +62,8 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Commands that change tasks may still arrive from a lost connection. They carry the name `holder`
- * of this client, and an epoch (a number) below `epoch`. Makes the server refuse them until
- * `until_us` on its clock.
+ * Makes the server refuse changes by the client `holder` whose epoch, a number in each change, is
+ * below `epoch`. The server does so until `until_us` on its clock.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);

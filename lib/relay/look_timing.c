@@ -2,6 +2,13 @@
 /*
  * Computes when a relay must next call timerhub_look, which moves due tasks into the stream
  * (look_timing.h). tests/relay/test_look_timing.c runs a thousand relays in virtual time.
+ *
+ * sending_ns(): If the poll is sent `ahead_us` after the last answered poll was sent, both take
+ * about the same time on the network. So Redis runs them about `ahead_us` apart.
+ *
+ * look_timing_rung(): A message to all relays wakes them at the same time. So the relay of rank 3,
+ * for example, polls 3 ms after due_us. A message to one relay tells it its rank: rank 0 polls at
+ * due_us, and rank 1 only after its failover delay, in case the relay of rank 0 has died.
  */
 #include "relay/look_timing.h"
 
@@ -48,10 +55,7 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/*
- * Returns when to send a poll: `ahead_us` and a small margin after the local time at which the
- * latest answered poll was sent. Redis then runs the two polls about `ahead_us` apart.
- */
+/* Returns when to send a poll that Redis shall run `ahead_us` after the last answered poll. */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -83,11 +87,6 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
-	/*
-	 * The relay of rank 0 polls at due_us. If the message went to all relays, the one of rank 3
-	 * polls 3 ms later, for example. If it went to this relay only, this relay waits for its
-	 * failover delay.
-	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);
 	if (timing->is_anchored && due_us > timing->ran_us)

@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * The earliest local time at which wake-up messages ask for a poll. LOOK_TIMING_NEVER if
-	 * none has come since the last poll was sent.
+	 * Local time of the earliest poll that a wake-up message has asked for since the last poll
+	 * was sent; LOOK_TIMING_NEVER if none has.
 	 */
 	uint64_t bell_ns;
 	/*

@@ -2,6 +2,21 @@
 /*
  * Sends the requests of callers to a server, many before the first reply arrives, and finishes them
  * in order (pipeline.h). Tested in tests/relay by test_calls.c, wire_test.py and lives_test.py.
+ *
+ * give_back() and handshake(): When a connection is lost, changes that were sent on it may still
+ * reach the server, even after their callers have got a result on the next connection. So
+ * give_back() raises `epoch`, a number in each change, and stores the latest deadline of the
+ * changes sent so far in `fence_us`. Each handshake until that time tells the server to refuse
+ * changes with a lower number. After that time the server refuses them anyway, because their
+ * deadlines have passed.
+ *
+ * pipeline_why(): -EEXIST says that the list of servers in the config is not that of the queue. If
+ * this server was connected before, -EROFS says the same, because callers read the -EEXIST of a put
+ * as "the task is there already".
+ *
+ * is_result_of_fact(): The result 0 says that this request has changed the task. -EEXIST, -EALREADY
+ * and -ENOENT say that an earlier request has. Callers rely on both, so replicas must have the
+ * change in both cases.
  */
 #include "relay/pipeline.h"
 
@@ -100,11 +115,6 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 		 * cut_ns.
 		 */
 		return -EINVAL;
-	/*
-	 * Changes that were sent on a lost connection may still arrive. Make the server refuse
-	 * them until fence_us: their epoch is below client->epoch. After fence_us their own
-	 * deadlines have passed.
-	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
 		                         client->fence_us, step_ns);
@@ -147,10 +157,7 @@ bool pipeline_open(struct pipeline *pipeline, const struct handshake_pause *paus
 	return true;
 }
 
-/*
- * Makes the next request for lost deliveries ask for fewer of them, because the reply that did not
- * come may have been too large for this network.
- */
+/* Called when the reply to a request for lost deliveries was lost too. Asks again, for fewer. */
 static void recover_less(struct pipeline *pipeline)
 {
 	pipeline->must_recover = true;
@@ -212,11 +219,6 @@ static void give_back(struct pipeline *pipeline)
 		request->in_doubt = true;
 		requests_append(&back, request);
 	}
-	/*
-	 * Changes from the lost connection may still reach the server. They carry the old `epoch`.
-	 * From the next handshake on, the server refuses all changes with an epoch below the new
-	 * one.
-	 */
 	if (is_late) {
 		pipeline->client->fence_us = pipeline->client->until_us;
 		pipeline->client->epoch++;
@@ -249,11 +251,7 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
-/*
- * Returns true if the result says that Redis has changed the task: by this request (0), or by an
- * earlier one (-EEXIST, for example). The caller gets such a result only after replicas have that
- * change.
- */
+/* Returns true if the caller must not get this result before replicas have confirmed it. */
 static bool is_result_of_fact(int result)
 {
 	return result == 0 || result == -EEXIST || result == -EALREADY || result == -ENOENT;
@@ -522,10 +520,6 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
-	/*
-	 * `joins` marks the second and all further puts of one command. The loop below removes them
-	 * from `sent` together with the first, so `sent` never begins with one of them.
-	 */
 	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;

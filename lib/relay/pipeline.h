@@ -73,10 +73,8 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns the error that keeps requests from being sent, such as -EHOSTUNREACH, or 0 if there is
- * none (also before the first attempt to connect has ended). If the list of servers in the config
- * is not that of the queue, returns -EEXIST, or -EROFS if this server was connected before
- * (README.md).
+ * Returns the negative errno because of which no requests can be sent now. Returns 0 if there is
+ * none, or if the first attempt to connect has not ended.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
@@ -92,14 +90,15 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Finishes requests whose timeout has ended. Returns an error if a reply is overdue, and then the
- * caller must call pipeline_lose(). *ret_next_ns gets the time of the next call.
+ * Finishes requests whose timeout has ended. Stores in *ret_next_ns when to call this again.
+ * Returns -EHOSTUNREACH if a reply is overdue: the caller must call pipeline_lose(). Else returns
+ * 0.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns true until Redis has listed all deliveries that were lost with a connection. Read no new
- * deliveries before that, because the same entry could arrive twice.
+ * Returns true while deliveries that were lost with a connection are read once more. The caller
+ * must read no new ones meanwhile (README.md, invariant 3).
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 

@@ -31,10 +31,7 @@ static void copy_text(char *to, size_t size, const struct reply *from)
 	to[len] = '\0';
 }
 
-/*
- * Stores the cursor of the reply, from which the next request to this server goes on. The cursor
- * has no byte 0, so it can be stored as a string.
- */
+/* Stores the reply's cursor, a text. The next request sends it back, to go on from there. */
 static void read_cursor(void *arg, const struct reply *reply)
 {
 	struct step *step = arg;

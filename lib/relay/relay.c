@@ -155,8 +155,8 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns whether timerhub_relay_open() can return after `passed_ns`, and stores in *ret_result
- * what it returns then. One connected server is enough. Called with the relay's lock held.
+ * Returns true if timerhub_relay_open() can return now. *ret_result is its result then. Called with
+ * the relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -223,8 +223,8 @@ static int open_parts(struct timerhub_relay *relay)
 }
 
 /*
- * Frees a relay, also one that was opened only in part. In a forked child (is_copy), does not free
- * what the parent's threads were changing.
+ * Frees an open or half-open relay. In a forked child (`is_copy`), it does not free memory that
+ * threads of the parent may have been changing.
  */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {

@@ -4,6 +4,20 @@
  * the thread of a shard, which has the connections to one server. It holds the relay's lock when a
  * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by wire_test.py,
  * which loses each reply once.
+ *
+ * request_result(): After a lost connection a change is sent again. If that fails, the first
+ * sending may have succeeded, so the result is -ETIMEDOUT, except for a few errors that are certain
+ * all the same. But no other put can have an id that the library made. If Redis knows such an id
+ * (-EEXIST or -EALREADY), the first sending of this put has succeeded, and the result is 0.
+ *
+ * request_answer(): The reply to one request begins with its result. The reply to several puts is
+ * 0, Redis's time, and for each put its result and its due time. So the result of put `index`,
+ * which counts from 1, is at 2 * index. If the first element is not 0, it is an error, and the
+ * result of all these puts.
+ *
+ * If Redis says that a change came after its deadline (-ETIME), the deadline on Redis's clock may
+ * have been too early, because its conversion is not exact. The reply has Redis's time, with which
+ * request_answer() converts the deadline once more. If it has not passed, the change is sent again.
  */
 #include "relay/request.h"
 
@@ -60,10 +74,6 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
-	/*
-	 * Only a request that has a caller is finished, and only once, because its caller may free
-	 * it then.
-	 */
 	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
@@ -167,7 +177,7 @@ bool request_is_fact(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* May be negative: a slow handshake can read Redis's time after the deadline. */
+	/* Negative if the deadline passed before Redis's clock was read. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_read_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -368,10 +378,6 @@ int request_result(const struct request *request, int result)
 		return result;
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
-	/*
-	 * No other put can have an id that the library made. If Redis knows that id, the first
-	 * sending of this put has succeeded.
-	 */
 	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
 
@@ -414,7 +420,6 @@ void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uin
 	client->anchor_read_ns = read_ns;
 }
 
-/* Notes that element `now_at` of a reply is Redis's time. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at, uint64_t now_ns)
 {
@@ -438,10 +443,6 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/*
-	 * If element 0 is an error, it is the result of all puts that share the reply. Otherwise
-	 * each put has its own result, at 2 * index.
-	 */
 	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
 
@@ -451,11 +452,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/*
-		 * Redis says that the deadline has passed, but our conversion to Redis's clock is
-		 * not exact. Convert again, with the time in this reply. If the deadline has not
-		 * passed after all, send the request again.
-		 */
+		/* Redis says that the deadline has passed: see the head of this file. */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;

@@ -77,8 +77,8 @@ struct request {
 	/* Becomes 1 when the request is finished. From then on only its caller may use it. */
 	struct eventcount finished;
 	/*
-	 * Called when the request is finished, in place of waking a caller, or NULL. Any thread may
-	 * call it, perhaps with the relay's lock held.
+	 * Function to call when the request is finished, on any thread, with or without the relay's
+	 * lock. NULL: the waiting caller is woken instead.
 	 */
 	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
@@ -108,10 +108,7 @@ struct reads {
 	int away;     /* why the shard has no connection to its server, or 0 */
 	bool blocked; /* the takers' connection waits for the next ready task */
 	bool wanted;  /* a taker has asked for a read that is not sent yet */
-	/*
-	 * When a caller asked for a read that the server has not answered yet; 0 if there is no
-	 * such read.
-	 */
+	/* Time at which a caller asked for the read that is still unanswered; 0: there is none. */
 	uint64_t asked_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 };
@@ -132,15 +129,14 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * Until this time on Redis's clock, the server must refuse changes with a lower epoch,
-	 * because they may still arrive from a lost connection. Then their own deadlines have
-	 * passed. 0 if no connection was lost with unanswered changes.
+	 * The time on Redis's clock until which the server must refuse changes with a lower epoch;
+	 * 0 if no connection was lost with unanswered changes.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much longer the calls' timeout is than past_us, or 0 if it is not longer. Changes
-	 * expire in Redis this much before their calls' timeouts end (README.md, invariant 5).
+	 * Time by which a change's deadline in Redis is earlier than the end of its call's timeout;
+	 * normally 0 (README.md, invariant 5).
 	 */
 	uint64_t cut_ns;
 	/*
@@ -180,9 +176,8 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended. Their result is the connection's error `why`, or
- * -ETIMEDOUT if `why` is 0. Requests that are `in_doubt` always get -ETIMEDOUT. If `why` is
- * -EEXIST, all requests that are not in doubt are finished at once.
+ * Finishes requests whose timeout has ended, with the connection's error `why`, or with -ETIMEDOUT.
+ * If `why` is -EEXIST, finishes at once all that are not `in_doubt`.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -202,10 +197,7 @@ bool request_is_fact(const struct request *request);
 /* Notes that Redis's clock said now_us between the local times sent_ns and read_ns. */
 void client_anchor(struct client *client, uint64_t now_us, uint64_t sent_ns, uint64_t read_ns);
 
-/*
- * Converts the deadline of a change to Redis's clock. The result may be too early but never too
- * late, because Redis must not make a change after its caller was told that the timeout has ended.
- */
+/* Returns the deadline of a change on Redis's clock. It may be a little early, but never late. */
 uint64_t request_until_us(const struct client *client, const struct request *request);
 
 void request_encode(const struct client *client, const struct request *request,
@@ -216,9 +208,8 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Converts the server's result to the caller's. After a lost connection a change is sent again. If
- * that fails, the cause may be that Redis has made the change already. The caller then gets
- * -ETIMEDOUT, which says that nobody knows.
+ * Returns the caller's result for the server's `result`. Returns -ETIMEDOUT if nobody knows whether
+ * a change was made.
  */
 int request_result(const struct request *request, int result);
 

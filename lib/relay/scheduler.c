@@ -3,6 +3,12 @@
  * Lets a relay call timerhub_look, which moves due tasks into the stream, at the right times
  * (scheduler.h). It is tested in virtual time by test_look_timing.c, and on a server by
  * test_calls.c and lives_test.py.
+ *
+ * open_bells() must not send ASKING, because wire_next() then skips every second reply, and
+ * SUBSCRIBE has a reply for each channel.
+ *
+ * refuse_bells(): Without wake-up messages tasks are late. So scheduler_answered() tells the daemon
+ * about the refusal (shared_tell()) again after each poll, although the poll itself has succeeded.
  */
 #include "relay/scheduler.h"
 
@@ -84,10 +90,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	struct wire *wire;
 	int result;
 
-	/*
-	 * Do not send ASKING, by which a cluster node accepts keys that are being moved to it. A
-	 * subscription has no keys, and its several replies would confuse wire_next().
-	 */
+	/* A subscription has no keys, so it needs no ASKING (README.md). */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
@@ -107,8 +110,8 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Returns false while the subscription to wake-up messages is under way. The relay polls only when
- * that has succeeded or failed (README.md, invariant 2).
+ * Returns false while the server's answer to SUBSCRIBE is awaited. The relay must not poll then
+ * (README.md, invariant 2).
  */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
@@ -310,9 +313,7 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Stores the error by which the server refuses SUBSCRIBE or PING, and tells the daemon
- * (shared_tell()). scheduler_answered() tells it again after each poll, because tasks are late
- * without wake-up messages. Returns the error.
+ * Called when the server refuses SUBSCRIBE or PING. Returns the error, and tells it to the daemon.
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

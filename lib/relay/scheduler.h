@@ -26,11 +26,11 @@ struct scheduler {
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;        /* a PING is unanswered */
 	/*
-	 * The negative errno for the server's refusal of SUBSCRIBE, or of PING if ping_refused is
-	 * true; 0 if neither command is refused.
+	 * Negative errno with which the server has refused SUBSCRIBE or PING; 0 if it refuses
+	 * neither.
 	 */
 	int bells_refused;
-	bool ping_refused;
+	bool ping_refused; /* the server has refused PING */
 	uint64_t ping_ns;  /* when to send the next PING */
 	uint64_t asked_ns; /* when the last SUBSCRIBE or PING was sent */
 };

@@ -10,6 +10,10 @@
  * that message only when all replicas follow the new master. It names the new master seconds
  * earlier to those who ask. Tested by tests/relay/test_parts.c, in virtual time, and by
  * sentinel_test.py.
+ *
+ * has_begun_anew() is called when a Sentinel has a lower epoch than an earlier answer had. That
+ * Sentinel may be out of date, so its answer is ignored. But if more than half of the Sentinels
+ * answer so, somebody has reset their epochs, and the lower epoch counts.
  */
 #include "relay/sentinel_watch.h"
 
@@ -117,11 +121,7 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
-/*
- * Called when a Sentinel answers with a lower epoch (configuration number) than an earlier answer.
- * Returns false if that Sentinel may just be out of date. Returns true if most Sentinels have
- * answered so, because then somebody has reset their epochs.
- */
+/* Returns true if most Sentinels now have a lower epoch (configuration number) than before. */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
 	unsigned count = address_count_sentinels(watch->address);

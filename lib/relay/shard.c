@@ -4,6 +4,9 @@
  * (shard.h). The table `links` says what becomes of each connection, so that the functions that
  * flush, sleep and read need not know which connection it is. Tested in tests/relay by
  * wire_test.py, which injects a fault at each command, and by network_test.py.
+ *
+ * read_watch() must close the connections to a replaced master, because it may still acknowledge
+ * changes. They are lost when it becomes a replica of the new master.
  */
 #include "relay/shard.h"
 
@@ -59,10 +62,7 @@ static int read_bells(struct shard *shard, uint64_t now_ns)
 	return scheduler_read(&shard->scheduler, now_ns);
 }
 
-/*
- * Reads a Sentinel's answer. If the answer names another master, closes the connections to the old
- * one, because what the old one still acknowledges will be lost.
- */
+/* Reads a Sentinel's answer. If it names another master, closes the connections to the old one. */
 static int read_watch(struct shard *shard, uint64_t now_ns)
 {
 	int result = sentinel_watch_read(&shard->watch, &shard->pipeline.server, now_ns);

@@ -38,8 +38,8 @@ struct shard {
 	pthread_t thread;
 	bool has_thread;
 	/*
-	 * What timerhub_relay_open() was last told about the server: 0 if it is connected, the
-	 * error of the last attempt, or SHARD_UNTRIED. Protected by the relay's lock.
+	 * State of the server for timerhub_relay_open(): 0 if connected, SHARD_UNTRIED, or the
+	 * error of the last attempt to connect. The relay's lock protects it.
 	 */
 	int told;
 };
@@ -71,10 +71,7 @@ void shard_leave(struct shard *shard);
  */
 void shard_lose_commands(struct shard *shard, int why, uint64_t now_ns);
 
-/*
- * Closes the connection that reads tasks, and sets when to connect again. Tasks that Redis may have
- * sent on it are asked for once more.
- */
+/* Closes the connection that reads tasks. Tasks that may be lost with it will be read again. */
 void shard_lose_takers(struct shard *shard, int why, uint64_t now_ns);
 
 /*

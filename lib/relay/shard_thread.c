@@ -3,6 +3,12 @@
  * Runs the thread that has all connections to one server (shard_thread.h). It sends requests, hands
  * out the replies, and sleeps in between. Tested in tests/relay by test_calls.c, wire_test.py and
  * lives_test.py.
+ *
+ * end_reads(): When the relay was stopped or closed, takes wait for 1 s more at most. If this
+ * server is not connected, and the relay has other servers, takes do not wait for this one.
+ *
+ * say_goodbye(): If Redis is not connected, other processes get this one's tasks when the leases
+ * end, and take over its polls after their failover delays.
  */
 #define _GNU_SOURCE
 #include "relay/shard_thread.h"
@@ -36,11 +42,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		shard_lose_takers(shard, -EROFS, now_ns);
 }
 
-/*
- * Limits how long timerhub_relay_take() waits for this server. After the relay was stopped or
- * closed, the wait ends within 1 s. If the server is not connected, and the relay has others, the
- * wait ends at once.
- */
+/* Shortens the wait of timerhub_relay_take() for this server. The head of this file says when. */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -163,10 +165,7 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
-	/*
-	 * pipeline_send() asks Redis for lost deliveries. A read on the takers' connection could
-	 * bring the same ones, so close that connection before.
-	 */
+	/* Close this connection before lost deliveries are read again (README.md, invariant 3). */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
@@ -174,7 +173,6 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/* A request that was sent just now may have a deadline before `next_ns`. */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
@@ -205,9 +203,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives up what this process has in Redis: its untaken tasks, its consumer, and its registration as
- * a relay. Does nothing if Redis is not connected: others get these after leases and failover
- * delays.
+ * Gives this process's untaken tasks back to Redis, and deletes its consumer and its registration
+ * as a relay. Does nothing if Redis is not connected.
  */
 static void say_goodbye(struct shard *shard)
 {

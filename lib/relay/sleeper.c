@@ -2,6 +2,10 @@
 /*
  * Lets the thread of a shard sleep until a server, a caller or a deadline wakes it (sleeper.h).
  * Every test of a call in tests/relay also tests the sleeper.
+ *
+ * sleeper_sleep(): If the timer is already set to a time before `until_ns`, it stays as it is. The
+ * thread then wakes up too early once, finds nothing to do, and sleeps again. That costs less than
+ * to set the timer before each sleep.
  */
 #define _GNU_SOURCE
 #include "relay/sleeper.h"
@@ -54,10 +58,6 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 {
 	uint64_t now_ns = sleeper_now_ns();
 	int timeout_ms = until_ns <= now_ns ? 0 : -1;
-	/*
-	 * True if the timer already wakes this thread at `until_ns` or earlier. To wake up too
-	 * early now and then costs less than to set the timer before each sleep.
-	 */
 	bool is_set = deadline_fd_ends_by(sleeper->set_ns, until_ns, now_ns);
 
 	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };

@@ -3,6 +3,10 @@
  * Implements timerhub_relay_take(), timerhub_relay_stop() and timerhub_relay_fd(), which any thread
  * may call. The library reads one task in advance for each thread that waits for one, or one task
  * if the program waits on the descriptor.
+ *
+ * touch_briefly(): The wait is short, because the caller is an event loop that must go on. The
+ * reply may come after the wait has ended. It does no harm then: confirm_lease() has set the task
+ * aside, and asks again before it hands the task out.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,10 +45,8 @@ static int touch(struct timerhub_relay *relay, const struct delivery *one)
 }
 
 /*
- * Renews a delivery's lease, but waits only briefly for the reply, because an event loop must not
- * stand still. Returns -ETIMEDOUT if no reply has come, or -EBUSY if the server still owes the
- * reply to an earlier call. A reply that comes later does no harm, because the task is set aside.
- * The relay's lock is released meanwhile.
+ * Renews a delivery's lease, and waits only briefly for the reply. Returns -ETIMEDOUT if none has
+ * come, or -EBUSY if an earlier reply is still missing. Releases the relay's lock meanwhile.
  */
 static int touch_briefly(struct timerhub_relay *relay, const struct delivery *one)
 {
@@ -394,10 +396,7 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/*
-	 * At the first call, allow the shards' threads to read one task before the program takes.
-	 * When that task has come, ready_fd becomes readable.
-	 */
+	/* The first call lets one task be read in advance. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	relay_wake_shards(relay);

@@ -104,10 +104,7 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	if (takers->reading)
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
-	/*
-	 * Read nothing here while a read is in flight on the command connection, because two reads
-	 * could bring two tasks for one taker.
-	 */
+	/* A shard has only one read in flight at a time (README.md). */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)

@@ -5,9 +5,10 @@
  * SIGPIPE. Without TLS the bytes on the socket are those of the buffers. With TLS they go through
  * tls.h.
  *
- * If the program has closed its stderr, connect_socket() must not let the socket get descriptor 2:
- * a message that the program prints before the connect would raise SIGPIPE. A write to a datagram
- * socket that is not connected fails without a signal.
+ * connect_socket(): If the program has closed its stderr, the server's socket must not get
+ * descriptor 2, because a message that the program prints before the connect would raise SIGPIPE.
+ * So dummy sockets take the numbers 0 to 2 that are free, until the server's socket is open. A
+ * write to a datagram socket that is not connected fails without a signal.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -39,8 +40,8 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * True after the reply to ASKING (README.md), which is skipped. The next reply is then that
-	 * of the command.
+	 * True if the reply to ASKING was read and skipped, but not yet the reply to the command
+	 * after it.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
@@ -60,10 +61,6 @@ static int refusal(int error)
 
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
-	/*
-	 * If the program has closed descriptor 0, 1 or 2, a dummy socket has that number until the
-	 * server's socket is open. So the server's socket cannot become stderr.
-	 */
 	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, result = 0;
@@ -94,8 +91,8 @@ static int connect_unix(const char *path, int *ret_fd)
 }
 
 /*
- * Begins to connect to one of the host's IP addresses, and does not wait for it. After a failed
- * attempt (address->tries), the next one begins with the next address.
+ * Begins to connect to the host, and does not wait. If the host has several IP addresses,
+ * address->tries says which one to try first.
  */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
@@ -184,10 +181,7 @@ int wire_fd(const struct wire *wire)
 	return wire->fd;
 }
 
-/*
- * Returns whether there is something to send now. Before the TLS handshake has ended, commands have
- * to wait for the server.
- */
+/* Returns true if there are bytes that can be sent now. */
 bool wire_has_output(const struct wire *wire)
 {
 	if (!wire->tls)
