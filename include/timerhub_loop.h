@@ -138,7 +138,7 @@ TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Call it before the program waits, if it may have set timeouts since the last
+ * Call it before the program waits, if timeouts may have been set since the last
  * timerhub_loop_turn(). The loop's descriptor then becomes readable when the next timeout is due.
  * If ret_block_ns is not NULL, *ret_block_ns says how long the program may block. Calls no
  * callbacks.
@@ -326,8 +326,9 @@ struct timerhub_loop_front {
 	 * How many elements of `fresh` are used. 64: the array is full, and the library must empty
 	 * it before the next timeout is added to it.
 	 *
-	 * If the loop is manual, or has a manual hub, the array is never used. This field is then
-	 * always 65 if the loop is manual, and 64 if only its hub is.
+	 * If the loop or its hub is manual, the array is never used, and this field does not
+	 * change. In a manual loop it is 65, and base_ns is the exact time. If the hub is manual,
+	 * it is 64, and the library must ask the hub for the time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

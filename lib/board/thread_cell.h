@@ -23,8 +23,8 @@
  * cell_read() loads `count` after `fn`. If another callback of the same function begins between
  * these two loads, the loaded `fn` is right for that callback too.
  *
- * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave → cell_read: what the cell says, or
- *         that it has changed.
+ * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave, cell_reset → cell_read: what the
+ *         cell says, or that it has changed.
  */
 #ifndef TIMERHUB_THREAD_CELL_H
 #define TIMERHUB_THREAD_CELL_H
@@ -203,8 +203,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * Pairs with cell_end() and cell_leave() ([cell]): if these three are unchanged,
-		 * all values loaded above belong to the same callback.
+		 * Pairs with cell_end(), cell_leave() and cell_reset() ([cell]): if these three are
+		 * unchanged, all values loaded above belong to the same callback.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

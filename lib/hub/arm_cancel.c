@@ -14,7 +14,7 @@
  *
  * timerhub_cancel_sync() may be called by two callbacks of one timer that run at once, on two
  * threads. Only one of them cancels the timer, and waits until the other has returned. The other
- * does not wait, because otherwise neither would ever return.
+ * does not wait for this one, because otherwise neither would ever return.
  */
 #include <errno.h>
 

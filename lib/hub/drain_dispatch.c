@@ -17,10 +17,10 @@
  * A dispatch calls no timer's callback twice. If a timer whose event it has taken expires again,
  * the new event comes behind the position `end` in the outbox, where the dispatch stops.
  *
- * A dispatch first tries queue->cell, and searches for the thread's cell only if that is another
- * thread's. queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken
- * the cell, or if no thread has stored one there. If it always did, threads that dispatch a queue
- * in turn would write to the queue each time. The queue of a loop keeps the loop's cell.
+ * A dispatch first tries queue->cell, and searches for the thread's cell only if that is not
+ * it. queue_find_cell() stores a thread's cell in queue->cell if the thread has just taken the
+ * cell, or if no thread has stored one there. If it always did, threads that dispatch a queue in
+ * turn would write to the queue each time. The queue of a loop keeps the loop's cell.
  */
 #include <errno.h>
 

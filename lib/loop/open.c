@@ -171,8 +171,8 @@ static void loop_close_wake(struct timerhub_loop *loop)
 		loop->cell = &loop->gone_cell;
 	}
 	/*
-	 * After a failed open, is_opener may be NULL. A forked child shares the timerfd with
-	 * its parent.
+	 * After a failed open, is_opener may be NULL. A forked child must not disarm the timerfd,
+	 * because it shares the timerfd with its parent.
 	 */
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
