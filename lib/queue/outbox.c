@@ -12,10 +12,10 @@
  * outbox empty.
  *
  * outbox_has_room() loads the head only if it must, because consumers write the head, so that a
- * load often misses the cache. First it counts the cells from `head_seen`, the head that it loaded
- * before, which may be too many, but never too few. If it counts some cells, but fewer than
- * OUTBOX_RESTART and than the array has, another handle fits. Otherwise it loads the head: the
- * outbox may have room all the same, or it may be empty and go back to the beginning.
+ * load often misses the cache. First it counts the cells from `head_seen`, the last head that the
+ * owner knows. This count may be too high, but never too low. If it is not 0, but less than
+ * OUTBOX_RESTART and than the number of cells, another handle fits. Otherwise it loads the head:
+ * the outbox may have room all the same, or it may be empty and go back to the beginning.
  *
  * outbox_take_before() may miss an event that was published just now, because its load of the tail
  * has only acquire order. A consumer that gets nothing therefore clears the eventfd, and then calls

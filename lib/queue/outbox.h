@@ -86,7 +86,7 @@ typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 
 /*
  * Removes each handle for which `keep` returns false. Returns how many handles are left. If any are
- * left, the caller must publish them again.
+ * left, the caller must publish them again by outbox_publish(). Consumers cannot take them before.
  */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
@@ -104,7 +104,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 
 /*
  * Returns how many handles are in the outbox. While others take handles, the number may be too
- * high, but it is 0 only if the outbox is empty.
+ * high. It is 0 only if the outbox is empty, or while the owner is compacting it.
  */
 uint64_t outbox_count(const struct outbox *outbox);
 

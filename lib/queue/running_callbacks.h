@@ -128,12 +128,15 @@ static inline void callback_free(struct callback *callback)
 	u64_store_release(&callback->thread, 0);
 }
 
-/* Gives up the calling thread's struct callback after a callback has thrown an exception. */
+/*
+ * Does the work of callbacks_leave() after a callback has thrown an exception: records that this
+ * callback has ended, wakes the threads that wait for its end, and gives up the struct callback.
+ */
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the calling thread's struct callback at the end of a dispatch. The last callback may
- * have thrown an exception.
+ * Gives up the calling thread's struct callback at the end of a dispatch. If the last callback has
+ * thrown an exception, first records its end, because cancellers may wait for it.
  */
 static inline void callbacks_leave(struct callback *callback)
 {

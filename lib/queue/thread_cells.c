@@ -67,7 +67,7 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 
 /*
  * Takes a struct board_cell over from a thread that has ended, and returns it. Returns NULL if none
- * is found, or none was found within the last second.
+ * is found, or if a search within the last second found none.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {

@@ -157,7 +157,7 @@ static inline int64_t store_boot_us(const struct timerhub_store *store)
 	return store_now_us(&store->since_boot) - store->shift_us;
 }
 
-/* Returns how many periods of a task have begun by `now_us`, but never less than 1. */
+/* Returns how many periods have begun by `now_us`: at least 1, and 1 if interval_us is 0. */
 static inline int64_t store_periods(int64_t due_us, int64_t interval_us, int64_t now_us)
 {
 	return interval_us > 0 && now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;

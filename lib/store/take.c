@@ -26,8 +26,8 @@
  * if that thread had made the stop a little later.
  *
  * take_run() calls watch() even if the deadline is over, because a program may poll epoll_fd:
- * watch() makes it unreadable until the next task is due. If a task may be due that could not be
- * taken, take_run() leaves epoll_fd as it is, so that the program tries again.
+ * watch() makes it unreadable until a commit, a due time or the end of a lease. But if a task that
+ * may be due could not be taken in time, epoll_fd stays as it is, so that the program tries again.
  *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.

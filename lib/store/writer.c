@@ -15,7 +15,7 @@
  * If a checkpoint cannot run, because another process checkpoints or the disk is full, the keeper
  * waits for more commits.
  *
- * store_has_failed() may miss a failure of this moment. But after a failed sync no change is
+ * store_has_failed() may miss a failure at this moment. But after a failed sync no change is
  * reported as durable: sync_wal() asks store_has_failed() under synced.lock, and a thread whose
  * sync fails calls store_fail() while it holds this lock.
  *
@@ -231,7 +231,7 @@ int writer_end(struct timerhub_store *store, int result)
 
 void store_fail(struct timerhub_store *store)
 {
-	u32_store_relaxed(&store->failed, EIO); /* relaxed: see store_has_failed() */
+	u32_store_relaxed(&store->failed, EIO); /* relaxed: see the head of this file */
 	bell_ring(store->watch.bell);
 }
 
@@ -270,8 +270,8 @@ static int batch_change(struct timerhub_store *store, struct batch *batch, struc
 }
 
 /*
- * Makes a batch's changes and takes in one transaction, the changes first. If `serves` is false,
- * each take gets -ENOSPC instead of tasks.
+ * Makes a batch's changes, and then its takes, in the open transaction, and ends it by a commit, or
+ * after an error by a rollback. If `serves` is false, each take gets -ENOSPC instead of tasks.
  */
 static int batch_transact(struct timerhub_store *store, struct batch *batch, bool serves)
 {
@@ -342,8 +342,8 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Finishes the work items of one kind, changes or takes, as the flag `changes` says. Returns a list
- * of the items of the other kind. The caller holds synced.lock to finish changes.
+ * Finishes the work items of one kind, changes or takes, as `changes` says, and wakes the threads
+ * that wait. Returns a list of the other items. The caller holds synced.lock to finish changes.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
