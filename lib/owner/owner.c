@@ -332,6 +332,7 @@ static bool owner_rest(struct owner *owner)
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
+			/* Forget this time: its timer may have expired before the next call. */
 			owner->true_ns = UINT64_MAX;
 			return true;
 		}

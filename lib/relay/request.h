@@ -176,8 +176,9 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended, with the connection's error `why`, or with -ETIMEDOUT.
- * If `why` is -EEXIST, finishes at once all that are not `in_doubt`.
+ * Finishes requests whose timeout has ended. Their result is the connection's error `why`, or
+ * -ETIMEDOUT if `why` is 0 or they are `in_doubt`. If `why` is -EEXIST, all that are not `in_doubt`
+ * are finished at once.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

@@ -165,7 +165,7 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
-	/* Close this connection before lost deliveries are read again (README.md, invariant 3). */
+	/* pipeline_send() asks for lost deliveries: stop reading first (README.md, invariant 3). */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
@@ -173,6 +173,7 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
+	/* A request that was sent just now may have a deadline before `next_ns`. */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 

@@ -91,8 +91,8 @@ static int connect_unix(const char *path, int *ret_fd)
 }
 
 /*
- * Begins to connect to the host, and does not wait. If the host has several IP addresses,
- * address->tries says which one to try first.
+ * Begins to connect to the host, and does not wait until it is connected. If the host has several
+ * IP addresses, address->tries says which one to try first.
  */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
