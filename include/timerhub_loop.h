@@ -160,9 +160,9 @@ TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns the time. Call it right after the wait if your handlers use
- * timerhub_loop_now() or timerhub_timeout_set_at(). In a callback or a manual loop it only returns
- * timerhub_loop_now().
+ * Reads the loop's clock and returns the time. If your handlers use timerhub_loop_now() or
+ * timerhub_timeout_set_at(), call it as soon as epoll_wait(2) or a similar call has returned. In a
+ * callback or on a manual loop, it returns timerhub_loop_now() and does not read the clock.
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
