@@ -352,8 +352,8 @@ static inline __attribute__((always_inline)) void dispatching_end(struct dispatc
 }
 
 /*
- * Dispatches a queue, and returns how many events it took. All functions that it calls are inlined,
- * so that a dispatch that nobody can observe (`watching` is NULL) is fast.
+ * Dispatches a queue, and returns how many events it took. It is inlined, so that the compiler
+ * leaves out the code for `watching` in a caller that passes NULL.
  */
 static inline __attribute__((always_inline)) unsigned dispatching_run(
 	struct dispatching *dispatching, struct watching *watching, unsigned max)
