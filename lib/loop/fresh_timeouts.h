@@ -49,8 +49,8 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 }
 
 /*
- * Removes a timeout from the array `fresh`, if it is there. Then the next reading of the clock does
- * not change the deadline of the timeout.
+ * Takes a timeout out of the array `fresh`, if it is there, so that its deadline is not corrected
+ * any more.
  */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 

@@ -101,7 +101,7 @@ int loop_renew_board(struct timerhub_loop *loop);
  */
 void loop_show(const struct timerhub_loop *loop);
 
-/* Shows timerhub-top(1) by what time the program must call timerhub_loop_turn(). */
+/* Publishes the time at which the loop's next turn is due, for timerhub-top(1). */
 void loop_show_due(const struct timerhub_loop *loop);
 
 /*

@@ -25,8 +25,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
 
 /*
- * Schedules a timeout once more for its deadline, which is `rest_ns` away. `at_ns` was the time of
- * its old schedule entry.
+ * Replaces a timeout's schedule entry, which was at `at_ns`, by one for its present deadline, which
+ * is `rest_ns` away.
  */
 void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
                      uint64_t rest_ns);

@@ -219,8 +219,8 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 }
 
 /*
- * Finds out when the loop must wake up, and sets its descriptor for that time. Returns 0, or a
- * negative errno if the kernel refused to set the descriptor.
+ * Makes the loop's descriptor become readable when the next turn is needed. Returns 0, or a
+ * negative errno if a system call has failed.
  */
 static int loop_set_wake(struct timerhub_loop *loop)
 {
