@@ -79,8 +79,8 @@ int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
 /*
- * Starts the owner's thread. When this returns 0, the thread runs and has all that it needs to
- * sleep, so it can't fail later. Otherwise it returns a negative errno.
+ * Starts the owner's thread, and waits until it runs. Returns 0, or a negative errno if the thread
+ * or one of its descriptors could not be created.
  */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
