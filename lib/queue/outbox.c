@@ -196,8 +196,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
 		/*
-		 * [outbox-room] pairs with outbox_has_room(): from here on the owner may fill these
-		 * cells.
+		 * Pairs with outbox_has_room() ([outbox-room]): the owner fills the cells anew only
+		 * when the handles have been copied.
 		 */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;

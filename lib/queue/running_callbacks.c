@@ -152,8 +152,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * Pairs with callback_end() ([callback-end]): if `now` does not contain the timer's
-		 * handle any more, the caller sees all that the timer's callback has written.
+		 * Pairs with callback_end() ([callback-end]): when the timer's handle is gone from
+		 * `now`, this thread also sees all that the callback has written.
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 
@@ -175,8 +175,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough, because the caller has just loaded the timer's state with acquire
-	 * order: see the head of this file.
+	 * Relaxed is enough: a thread raises `end` before it delivers an event, and the caller has
+	 * seen the delivery with acquire order.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 
