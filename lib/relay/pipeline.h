@@ -103,7 +103,8 @@ int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_ne
 bool pipeline_recover(const struct pipeline *pipeline);
 
 /*
- * Returns how many commands have no reply yet. A command that several puts share is counted once.
+ * Returns how many commands Redis has not replied to. A command that carries several puts counts
+ * as one.
  */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 

@@ -63,8 +63,8 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if one task may be read in advance, because the program's event loop has nothing to
-	 * do. take_watched() sets this to false if it returns a task, and otherwise to true.
+	 * True if the program's event loop is idle: its last take got no task. Then one task is
+	 * read from Redis before the program takes it.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */

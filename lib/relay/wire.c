@@ -40,8 +40,8 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * True if the reply to ASKING was read and skipped, but not yet the reply to the command
-	 * after it.
+	 * With ASKING before each command: true if the reply to ASKING was skipped, so that the
+	 * next reply is that of the command.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */
