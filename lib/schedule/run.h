@@ -47,9 +47,7 @@ void run_remove(struct run *run, uint32_t slot);
 /* Returns when the timer in `slot`, which must be in the sorted array, is due. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/*
- * Returns when the earliest timer in the sorted array is due, or UINT64_MAX if the array is empty.
- */
+/* Returns the due time of the earliest timer in the array, or UINT64_MAX if the array is empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
@@ -61,8 +59,8 @@ static inline uint64_t run_first_ns(const struct run *run)
 uint32_t run_take(struct run *run);
 
 /*
- * Returns the slot of the entry `ahead` places behind the earliest, so that the caller can prefetch
- * its timer. Returns SLOT_NONE if there is none, or if it was removed.
+ * Returns the slot of the earliest entry if `ahead` is 0, of the next entry if it is 1, and so on.
+ * Returns SLOT_NONE if this entry was removed or does not exist.
  */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {

@@ -133,8 +133,8 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 }
 
 /*
- * Finds the entry of the timer in `slot`. Returns the index of its chunk (a block of 20 entries),
- * and in *ret_entry the entry's index in the chunk.
+ * Looks up where the wheel keeps the entry of the timer in `slot`. The entry is
+ * wheel->chunks[returned value].entries[*ret_entry].
  */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
@@ -447,7 +447,6 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	bucket = &level->buckets[level_first(level)];
 	level_index = (unsigned)(level - wheel->levels);
-	/* The head of this file says when a bucket is swept. */
 	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
 	    bucket->bound_ns > wheel->swept_ns[level_index]) {
 		count = wheel_sweep(wheel, bucket, slots, max);
