@@ -151,7 +151,7 @@ static inline int64_t store_now_us(const struct clock *clock)
 	return (int64_t)(clock_now_ns(clock) / 1000);
 }
 
-/* Returns CLOCK_BOOTTIME as it is outside time namespaces, because leases are timed by it. */
+/* Returns CLOCK_BOOTTIME in us, without the offset of the process's time namespace. */
 static inline int64_t store_boot_us(const struct timerhub_store *store)
 {
 	return store_now_us(&store->since_boot) - store->shift_us;

@@ -29,6 +29,9 @@
  * watch() makes it unreadable until a commit, a due time or the end of a lease. But if a task that
  * may be due could not be taken in time, epoll_fd stays as it is, so that the program tries again.
  *
+ * If watch() returns tasks or an error, it has made epoll_fd unreadable, but has not set the timer
+ * for the next task. So take_run() makes epoll_fd readable, and a program that polls it comes back.
+ *
  * Labels:
  * [watch] take_run → take_run: carries what the last watcher knew of the descriptors.
  * [taken] timerhub_store_take → timerhub_store_close: whoever sees it may free the store.
@@ -391,8 +394,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * Returns the longest sleep before the next look for due tasks, in us. Returns INT64_MAX if nobody
- * is writing to the database.
+ * If somebody is writing to the database now, returns in how many us to look for new tasks again.
+ * Otherwise returns INT64_MAX.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -496,10 +499,6 @@ static int take_run(struct timerhub_store *store, struct taker *taker)
 
 		if (u32_cas_acquire(&store->watch.is_taken, &nobody, 1)) { /* [watch] */
 			result = watch(store, taker);
-			/*
-			 * watch() has made epoll_fd unreadable and set no timer. Make it readable
-			 * again, because otherwise a program that polls it could miss tasks.
-			 */
 			if (result != 0)
 				bell_ring(store->watch.bell);
 			u32_store_release(&store->watch.is_taken, 0); /* [watch] */
