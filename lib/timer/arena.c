@@ -301,7 +301,6 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 		 * shard->top came first.
 		 */
 		link = u64_load_relaxed(&arena->timers.cold[slot].data);
-		/* Acquire is enough: see the head of this file. */
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
@@ -561,7 +560,6 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 		if (left > 0 && shard_other(home, index) > shard_other(home, any))
 			any = index;
 		row = left > 0 && left == shard->end - shard->begin ? row + 1 : 0;
-		/* The shard right after `last` is wholly unused. */
 		if (row == 1 && i == 1)
 			return index;
 		if (row > longest) {

@@ -22,6 +22,9 @@
  * result is still early enough for the new timer, unless that has an earlier deadline than the old
  * one. Then the thread pushes the slot into the inbox, as for every earlier deadline.
  *
+ * timer_look() makes its CAS even if the pair stays the same. A thread that then changes the pair
+ * and pushes the slot relies on that: see the head of owner/spill_map.c.
+ *
  * timer_look() returns false if STATE_CLAIMED was clear, because the slot is scheduled early enough
  * then. It also returns false if the timer has expired or is idle, because then the timer needs no
  * new entry.
@@ -261,7 +264,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
-	/* Make the CAS even if it changes nothing (head of spill_map.c). */
+	/* Never skip the CAS: whoever changes the pair next must see that the owner has read it. */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
