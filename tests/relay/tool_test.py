@@ -109,11 +109,17 @@ class Daemon:
         expect(not rest, "it says more:", rest)
 
 
+def seats_of(redis, queue=QUEUE):
+    """Returns the numbers of the processes that have seats among the relays of a queue."""
+    seats = redis("ZRANGE", f"timerhub:{{{queue}}}:seats", 0, -1)
+    return {int(seat.split(b"-")[-2]) for seat in seats}
+
+
 def wait_for_seats(redis, *processes, queue=QUEUE):
-    """Waits until only these have seats: a seat of an ended one may go later than the process."""
-    pids, key = {process.pid for process in processes}, f"timerhub:{{{queue}}}:seats"
-    wait_until(lambda: {int(seat.split(b"-")[-2]) for seat in redis("ZRANGE", key, 0, -1)} == pids,
-               f"seats of {pids}")
+    """Waits until these have seats. Others may have seats too: a relay that ends while it connects
+    anew leaves its seat to be found dead."""
+    pids = {process.pid for process in processes}
+    wait_until(lambda: pids <= seats_of(redis, queue), f"seats of {pids}")
 
 
 @contextlib.contextmanager
@@ -361,11 +367,11 @@ def check_daemon(tool, redis, folder):
     expect(set(received(manager)) <= {b"WATCHDOG=1"}, "not a watchdog")
     first.process.send_signal(signal.SIGTERM)
     first.end(signal.SIGCONT)
-    wait_for_seats(fresh, second.process)
+    wait_until(lambda: seats_of(fresh) == {second.process.pid}, "the first leaves its seat")
     said = received(manager)
     expect(said[-1:] == [b"STOPPING=1"], "said", said)
     second.end(signal.SIGINT)
-    wait_for_seats(fresh)
+    wait_until(lambda: not seats_of(fresh), "the second leaves its seat")
 
 
 def check_bad_queue(tool, redis):
