@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1016,11 +1017,13 @@ STORE_TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)
 	expect(fcntl(timerhub_store_completion_fd(store), F_GETFD) & FD_CLOEXEC);
 }
 
+/* Stores the thread's id, and then the result of a take that waits for ever. */
 static void *take_until_the_end(void *result)
 {
 	struct timerhub_store_task task;
 
-	*(int *)result = timerhub_store_take(store, &task, 1, UINT64_MAX);
+	atomic_store((atomic_int *)result, gettid());
+	atomic_store((atomic_int *)result, timerhub_store_take(store, &task, 1, UINT64_MAX));
 	return NULL;
 }
 
@@ -1031,7 +1034,7 @@ STORE_TEST_LOOP(removed_file_ends_the_handle, 60, 6)
 	struct timerhub_store_stats stats = { 0 };
 	char path[128], moved[136];
 	pthread_t taker;
-	int result = 0;
+	atomic_int result = 0;
 
 	(void)put_in(HOUR, NULL, "x");
 	if (_i < 3) {
@@ -1055,11 +1058,14 @@ STORE_TEST_LOOP(removed_file_ends_the_handle, 60, 6)
 STORE_TEST_LOOP(stop_or_close_ends_takers, 60, 2)
 {
 	pthread_t takers[3];
-	int results[3];
+	atomic_int results[3] = { 0 };
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		thread_start(&takers[i], take_until_the_end, &results[i]);
-	sleep_ns(10 * MS);
+		while (atomic_load(&results[i]) == 0)
+			sched_yield();
+		thread_blocks(atomic_load(&results[i])); /* a take may not begin after the close */
+	}
 	if (_i == 0)
 		timerhub_store_stop(store);
 	else
