@@ -25,8 +25,8 @@ struct fork_check {
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * For fork_check_result() only, if the first word of the page is 0. Returns 0, or -EOWNERDEAD in a
- * forked child.
+ * Does the work of fork_check_result() if the first word of the page is 0. Then this is a forked
+ * child, or the kernel cannot zero the page in one. Returns 0, or -EOWNERDEAD in a forked child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
