@@ -265,6 +265,17 @@ void thread_blocks(pid_t tid)
 	}
 }
 
+void thread_begins_and_blocks(const atomic_int *tid)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (atomic_load(tid) == 0) {
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
+	}
+	thread_blocks(atomic_load(tid));
+}
+
 void child_ends_well(pid_t child)
 {
 	int status;

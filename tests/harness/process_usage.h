@@ -3,6 +3,7 @@
 #ifndef TESTS_PROCESS_USAGE_H
 #define TESTS_PROCESS_USAGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -44,6 +45,8 @@ bool thread_is_blocked(pid_t tid);
 bool threads_are_blocked(const char *name);
 /* Waits until the thread sleeps in the kernel. */
 void thread_blocks(pid_t tid);
+/* Waits until a new thread has stored its id in *tid, where 0 was, and sleeps in the kernel. */
+void thread_begins_and_blocks(const atomic_int *tid);
 
 /* Waits for the child, and fails the test if its exit status is not 0. */
 void child_ends_well(pid_t child);

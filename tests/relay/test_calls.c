@@ -811,11 +811,8 @@ static void takers_block(pthread_t *threads, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		thread_start(&threads[i], block, &tids[i]);
-	for (unsigned i = 0; i < count; i++) {
-		while (atomic_load(&tids[i]) == 0)
-			;
-		thread_blocks(atomic_load(&tids[i]));
-	}
+	for (unsigned i = 0; i < count; i++)
+		thread_begins_and_blocks(&tids[i]);
 	while (clients_blocked() == 0)
 		;
 }

@@ -218,9 +218,7 @@ TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30)
 	expect_eq(timerhub_cancel(rig.hub, canceller.timer), 0);
 	canceller.thread =
 		thread_start_on(stack, sizeof(stack), cancel_with_the_same_number, &canceller);
-	while (atomic_load(&canceller.tid) == 0)
-		sleep_ns(100 * US);
-	thread_blocks(atomic_load(&canceller.tid));
+	thread_begins_and_blocks(&canceller.tid);
 	sleep_ns(20 * MS);
 	expect(!atomic_load(&canceller.back));
 	atomic_store(&stay.let_out, true);

@@ -45,11 +45,8 @@ static void waiters_start(struct waiter *waiters, struct timerhub_queue *queue)
 
 static void waiters_block(const struct waiter *waiters)
 {
-	for (unsigned i = 0; i < WAITERS; i++) {
-		while (!atomic_load(&waiters[i].tid))
-			sleep_ns(10 * US);
-		thread_blocks(atomic_load(&waiters[i].tid));
-	}
+	for (unsigned i = 0; i < WAITERS; i++)
+		thread_begins_and_blocks(&waiters[i].tid);
 }
 
 static void expect_waiters_told(struct waiter *waiters, int result)

@@ -1062,9 +1062,7 @@ STORE_TEST_LOOP(stop_or_close_ends_takers, 60, 2)
 
 	for (int i = 0; i < 3; i++) {
 		thread_start(&takers[i], take_until_the_end, &results[i]);
-		while (atomic_load(&results[i]) == 0)
-			sched_yield();
-		thread_blocks(atomic_load(&results[i])); /* a take may not begin after the close */
+		thread_begins_and_blocks(&results[i]); /* a take may not begin after the close */
 	}
 	if (_i == 0)
 		timerhub_store_stop(store);
