@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cancellation.h"
+#include "base/text.h"
 
 /* The latest due time, in microseconds, that a double in Redis holds exactly. */
 #define LAST_US ((UINT64_C(1) << 53) - 1)
@@ -31,15 +32,16 @@ static bool is_id(const char *id)
 /* Writes a time as whole microseconds, rounded up. Returns -ERANGE if that is beyond LAST_US. */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
+	struct text text = { .buffer = when, .bytes = REQUEST_WHEN_BYTES };
 	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);
 
-	if (when_ns == TIMERHUB_NEVER) {
-		(void)snprintf(when, REQUEST_WHEN_BYTES, "never");
-		return 0;
-	}
-	if (when_us > LAST_US)
+	if (when_ns == TIMERHUB_NEVER)
+		text_add(&text, "never");
+	else if (when_us > LAST_US)
 		return -ERANGE;
-	(void)snprintf(when, REQUEST_WHEN_BYTES, "%" PRIu64, when_us);
+	else
+		text_add_decimal(&text, when_us, 0);
+	text_end(&text);
 	return 0;
 }
 

@@ -5,10 +5,10 @@
  */
 #include "relay/command_buffer.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 #define FIRST_CAPACITY 1024u
 #define NUMBER_BYTES 32
@@ -68,9 +68,12 @@ void bytes_add(struct bytes *bytes, const void *data, size_t len)
 static void add_header(struct bytes *bytes, char kind, size_t number)
 {
 	char line[NUMBER_BYTES];
-	int len = snprintf(line, sizeof(line), "%c%zu\r\n", kind, number);
+	struct text text = { .buffer = line, .bytes = sizeof(line) };
 
-	bytes_add(bytes, line, (size_t)len);
+	text_add_char(&text, kind);
+	text_add_decimal(&text, number, 0);
+	text_add(&text, "\r\n");
+	bytes_add(bytes, line, text.length);
 }
 
 void bytes_command(struct bytes *bytes, unsigned words)
@@ -89,6 +92,16 @@ void bytes_word(struct bytes *bytes, const void *word, size_t len)
 	bytes_add(bytes, "\r\n", 2);
 }
 
+void bytes_joined(struct bytes *bytes, const char *first, const char *second, size_t second_len)
+{
+	size_t first_len = strlen(first);
+
+	add_header(bytes, '$', first_len + second_len);
+	bytes_add(bytes, first, first_len);
+	bytes_add(bytes, second, second_len);
+	bytes_add(bytes, "\r\n", 2);
+}
+
 void bytes_text(struct bytes *bytes, const char *text)
 {
 	bytes_word(bytes, text, strlen(text));
@@ -96,8 +109,9 @@ void bytes_text(struct bytes *bytes, const char *text)
 
 void bytes_number(struct bytes *bytes, uint64_t number)
 {
-	char text[NUMBER_BYTES];
+	char digits[NUMBER_BYTES];
+	struct text text = { .buffer = digits, .bytes = sizeof(digits) };
 
-	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
-	bytes_text(bytes, text);
+	text_add_decimal(&text, number, 0);
+	bytes_word(bytes, digits, text.length);
 }

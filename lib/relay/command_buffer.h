@@ -28,11 +28,14 @@ void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
 /*
  * Begins a command of `words` words. The caller then adds exactly that many by bytes_word(),
- * bytes_text() or bytes_number().
+ * bytes_text(), bytes_number() or bytes_joined().
  */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);
 void bytes_text(struct bytes *bytes, const char *text);
 void bytes_number(struct bytes *bytes, uint64_t number);
+
+/* Adds one word, which is `first` followed by the `second_len` bytes of `second`. */
+void bytes_joined(struct bytes *bytes, const char *first, const char *second, size_t second_len);
 
 #endif

@@ -80,18 +80,15 @@ void keys_call(const struct keys *keys, struct bytes *bytes, const char *functio
                const char *parts, unsigned arguments)
 {
 	unsigned count = count_parts(parts);
-	char name[KEYS_NAME_BYTES];
 
 	bytes_command(bytes, 3 + count + arguments);
 	bytes_text(bytes, "FCALL");
-	(void)snprintf(name, sizeof(name), "timerhub" FUNCTIONS_OWN "_%s", function);
-	bytes_text(bytes, name);
+	bytes_joined(bytes, "timerhub" FUNCTIONS_OWN "_", function, strlen(function));
 	bytes_number(bytes, count);
 	while (*parts) {
 		size_t len = strcspn(parts, " ");
 
-		(void)snprintf(name, sizeof(name), "%s%.*s", keys->prefix, (int)len, parts);
-		bytes_text(bytes, name);
+		bytes_joined(bytes, keys->prefix, parts, len);
 		parts += len + (parts[len] == ' ');
 	}
 }

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/invariant.h"
+#include "base/text.h"
 
 #define INFO_BYTES 48
 #define PUT_WORDS 8u    /* arguments of timerhub_put */
@@ -230,14 +231,18 @@ static void encode_wait(const struct client *client, struct bytes *bytes)
 static void encode_put(const struct client *client, const struct request *put, struct bytes *bytes)
 {
 	char flags[48];
-	int len = snprintf(flags, sizeof(flags), "%s%s", put->flags, put->in_doubt ? "d" : "");
+	struct text text = { .buffer = flags, .bytes = sizeof(flags) };
 
-	if (put->interval_us > 0)
-		(void)snprintf(flags + len, sizeof(flags) - (size_t)len, "e%" PRIu64,
-		               put->interval_us);
+	text_add(&text, put->flags);
+	if (put->in_doubt)
+		text_add_char(&text, 'd');
+	if (put->interval_us > 0) {
+		text_add_char(&text, 'e');
+		text_add_decimal(&text, put->interval_us, 0);
+	}
 	bytes_text(bytes, put->id);
 	bytes_text(bytes, put->when);
-	bytes_text(bytes, flags);
+	bytes_word(bytes, flags, text.length);
 	bytes_word(bytes, put->data, put->data_len);
 	bytes_number(bytes, request_until_us(client, put));
 }
