@@ -64,8 +64,10 @@ local DEFAULTS = {
 }
 
 local DEFAULT = {} -- default value of each setting, by name
+local SETTINGS = {'version', 'paused'} -- fields that settings() reads: these two, then all settings
 for index = 1, #DEFAULTS do
     DEFAULT[DEFAULTS[index].name] = DEFAULTS[index].value
+    SETTINGS[index + 2] = DEFAULTS[index].name
 end
 
 local function now_us()
@@ -142,15 +144,10 @@ local function next_attempt(attempts)
 end
 
 local function settings(state)
-    local names = {'version'}
+    local values = redis_call('HMGET', state, unpack(SETTINGS))
+    local found = {version = tonumber(values[1] or nil), paused = values[2] and true}
     for index, setting in ipairs(DEFAULTS) do
-        names[index + 1] = setting.name
-    end
-    names[#names + 1] = 'paused'
-    local values = redis_call('HMGET', state, unpack(names))
-    local found = {version = tonumber(values[1] or nil), paused = values[#names] and true}
-    for index, setting in ipairs(DEFAULTS) do
-        found[setting.name] = tonumber(values[index + 1] or setting.value) or setting.value
+        found[setting.name] = tonumber(values[index + 2] or setting.value) or setting.value
     end
     return found
 end
@@ -1012,6 +1009,7 @@ local function note_late(sum, late_us)
     sum.total = sum.total + late_us
     sum.most = late_us > sum.most and late_us or sum.most
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
+    sum.lowest, sum.highest = math.min(bucket, sum.lowest), math.max(bucket, sum.highest)
 end
 
 -- Moves the due tasks heads[from] to heads[last] into the stream. `heads` has their ids and due
@@ -1296,7 +1294,7 @@ local function count_up(q, sum)
             redis_call('HINCRBY', q.state, name, counters[name])
         end
     end
-    for bucket = 0, BUCKETS - 1 do
+    for bucket = sum.lowest, sum.highest do
         if sum.buckets[bucket] then
             redis_call('HINCRBY', q.state, 'late:' .. bucket, sum.buckets[bucket])
         end
@@ -1343,7 +1341,8 @@ local function look(keys, args)
     local length = check_types(q)
     local seen_until = tonumber(redis_call('ZSCORE', q.seen, relay) or nil)
     local told = redis_call('HMGET', q.state, 'sweep_at', 'sweep_from')
-    local sum = {moved = 0, again = 0, dead = 0, swept = 0, total = 0, most = 0, buckets = {}}
+    local sum = {moved = 0, again = 0, dead = 0, swept = 0, total = 0, most = 0, buckets = {},
+        lowest = BUCKETS, highest = -1}
     begin(q.ready, q.state, conf)
     local outdated = forget(q, now)
     local sweep_at, more = work(q, conf, now, batch, sum, length, tonumber(told[1] or nil),
@@ -1358,7 +1357,7 @@ local function look(keys, args)
     more = rank == 0 and (more or outdated or (sweep_at or math.huge) <= now)
     local reply = {0, sum.moved, wait, rank, now, more and 1 or 0, sum.total, sum.most, sum.again,
         sum.dead}
-    for bucket = 0, BUCKETS - 1 do
+    for bucket = sum.lowest, sum.highest do
         if sum.buckets[bucket] then
             reply[#reply + 1] = bucket
             reply[#reply + 1] = sum.buckets[bucket]
