@@ -338,7 +338,7 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  * Cancels a timer, and waits until its callback has returned on all other threads. After that you
  * can free what the callback uses. Not for signal handlers.
  * - If you hold a mutex that the callback locks, the call and the callback wait for ever.
- * - If a thread has got an event by timerhub_drain() or timerhub_wait(), it is not waited for.
+ * - It does not wait for threads that have got an event by timerhub_drain() or timerhub_wait().
  * - If a callback gets -ENOENT for its own timer, it must not free the data; see
  *   timerhub_cancel(3).
  */
@@ -380,7 +380,7 @@ TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void 
 
 /*
  * Takes up to `max` events in the order of their deadlines, and returns how many. It never blocks.
- * If more are left, the eventfd stays readable, with a new edge. Lock-free.
+ * If more are left, the eventfd stays readable, and pollers with EPOLLET are told again. Lock-free.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);

@@ -323,18 +323,19 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. 64: the array is full, and the library must empty
-	 * it before the next timeout is added to it.
+	 * How many elements of `fresh` are used. If it is TIMERHUB_LOOP_FRESH_MAX, the array is
+	 * full, and the library must empty it before the next timeout is added to it.
 	 *
-	 * If the loop or its hub is manual, the array is never used, and this field does not
-	 * change. In a manual loop it is 65, and base_ns is the exact time. If the hub is manual,
-	 * it is 64, and the library must ask the hub for the time.
+	 * If the loop or its hub is manual, the array stays empty, and this value never changes. It
+	 * is TIMERHUB_LOOP_FRESH_MAX + 1 if the loop is manual: base_ns is then the exact time. It
+	 * is TIMERHUB_LOOP_FRESH_MAX if the hub is: the library must then ask the hub for the time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/*
-	 * Timeouts that were set by a delay since the loop last read its clock. Their delays count
-	 * from that reading (base_ns), so their deadlines are a little too early.
+	 * Timeouts that the program has set by a delay after the loop last read its clock (at
+	 * base_ns). The delay counts from base_ns, so their deadlines are a little too early until
+	 * the next reading.
 	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };

@@ -19,14 +19,15 @@ struct fork_check {
 };
 
 /*
- * Maps `bytes` bytes, and asks the kernel to zero them in a forked child. The caller may use all of
- * them but the first word. Returns 0, also if the kernel cannot zero them, or a negative errno.
+ * Maps memory of `bytes` bytes, which the kernel zeroes in a forked child. The first word is
+ * fork_check's own; the caller may use the rest. Returns 0, even if the kernel cannot zero memory
+ * at a fork, or a negative errno.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /*
- * Does the work of fork_check_result() if the first word of the page is 0. Then this is a forked
- * child, or the kernel cannot zero the page in one. Returns 0, or -EOWNERDEAD in a forked child.
+ * Does the work of fork_check_result() if the first word of the page is 0: either this is a forked
+ * child, or the kernel cannot zero pages at a fork. Returns 0, or -EOWNERDEAD in a forked child.
  */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 

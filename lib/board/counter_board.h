@@ -93,8 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * When a thread last looked for the cell of an ended thread and found none, on the hub's
-	 * clock; 0: never.
+	 * The time, on the hub's clock, at which a thread last looked for the cell of an ended
+	 * thread and found no such cell; 0: never.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -125,9 +125,9 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue. If the queue is closed and a new queue gets its index, the new queue
- * continues these counters. Before that, `put` is set to `delivered` plus `passed_over`, because
- * nobody will take the handles that the closed queue still held.
+ * The counters of a queue. A new queue that gets the index of a closed one continues its counters.
+ * First it sets `put` to `delivered` plus `passed_over`, because nobody will take the handles that
+ * the closed queue still held.
  *
  * Consumers write the fields from `delivered` to `taken_ns`. The fields from `put` on are in
  * another cache line, so that consumers do not slow the owner, which writes `put` and `filled_ns`.
@@ -240,8 +240,8 @@ static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell,
 }
 
 /*
- * Returns when a thread last took an event from the queue. If the queue has been empty since then,
- * returns when it last got an event while it was empty.
+ * Returns when a thread last took an event from the queue, or when the queue last got an event
+ * while it was empty, whichever is later.
  */
 static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
 {

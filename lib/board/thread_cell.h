@@ -115,8 +115,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads a value of the thread's next call
-	 * also sees that this call has ended.
+	 * Pairs with cell_read() ([cell]): a reader that loads what the thread stores in its next
+	 * call into the library also sees that the thread had left this one.
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -134,8 +134,8 @@ static inline void cell_reset(struct board_cell *cell)
 }
 
 /*
- * Records for other threads and processes that the thread is about to run the callback `fn`. Within
- * the present call into the library, the callback has the number `count`.
+ * Records for other threads and processes that the thread is about to run the callback `fn`, the
+ * `count`-th of its present call into the library.
  */
 static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
 {
@@ -203,8 +203,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * Pairs with cell_end(), cell_leave() and cell_reset() ([cell]): if these three are
-		 * unchanged, all values loaded above belong to the same callback.
+		 * Pairs with cell_end(), cell_leave() and cell_reset() ([cell]): if `fn`, `count`
+		 * and `state` have not changed, all values loaded above belong to the same
+		 * callback.
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -406,8 +406,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If a callback of the timer itself makes this call, it waits for other callbacks only if
-	 * it has cancelled the timer: see the head of this file.
+	 * Called by a callback of this timer, timerhub_cancel_sync() waits for the timer's
+	 * callbacks on other threads only if it has cancelled the timer. The head of this file says
+	 * why.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

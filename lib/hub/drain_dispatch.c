@@ -94,7 +94,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* The counters are only shown in statistics, so relaxed is enough for all four. */
+	/* Relaxed is enough for the four counters, because they are only shown in statistics. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -124,7 +124,10 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	for (unsigned i = 0, run; i < count; i += run) {
 		unsigned bucket = board_bucket(*now_ns, events[i].expires_ns);
 
-		/* Find the events that follow in the same bucket, to add them in one step. */
+		/*
+		 * Count the events that follow in the same bucket of the histogram, so that one
+		 * addition is enough for all of them.
+		 */
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
@@ -395,7 +398,10 @@ static void watching_end(struct watching *watching)
 	dispatching_end(&watching->dispatching);
 }
 
-/* The cell of a thread whose callback dispatches a queue, and what the cell said before that. */
+/*
+ * The cell of a thread that dispatches a queue inside a callback, and which callback that is. When
+ * the dispatch ends, the cell must show that callback again.
+ */
 struct suspended {
 	struct board_cell *cell;
 	struct cell_reading before;

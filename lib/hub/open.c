@@ -320,7 +320,9 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	/* The slots that a refused timerhub_arm_many() has taken hold no armed timers. */
+	/*
+	 * A timerhub_arm_many() that failed may have taken slots, but has armed no timers in them.
+	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;

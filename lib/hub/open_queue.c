@@ -105,7 +105,10 @@ static atomic_u32 graves_dug;
  */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed is enough, because this only chooses a place in `graves`. */
+	/*
+	 * Relaxed is enough: this only shares out the places of `graves`, the array of closed
+	 * queues.
+	 */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
@@ -257,8 +260,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/*
-	 * Pairs with hub_add_queue() ([index]), by which a new queue gets this index and continues
-	 * the counters.
+	 * Pairs with hub_add_queue() ([index]): the next queue with this index counts on in the
+	 * same counters, so it must see them as this queue left them.
 	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);

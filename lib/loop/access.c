@@ -60,7 +60,9 @@ static int loop_adopt_copy(struct timerhub_loop *loop)
 		return result;
 	fork_check_renew(&loop->fork_check);
 	wake_leave_fd(&loop->wake);
-	/* A turn of another thread ends here, because that thread does not exist in the child. */
+	/*
+	 * The thread that was inside timerhub_loop_turn() at the fork does not exist in this child.
+	 */
 	loop->front.turning = 0;
 	loop->due_ns = UINT64_MAX;
 	loop_bind(loop);

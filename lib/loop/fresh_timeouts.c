@@ -36,8 +36,9 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the deadline that fresh_move() stores in its rare cases: the timeout was stopped, the
- * clock was set back (`is_back`), or the sum is too large.
+ * fresh_move() adds to a deadline the time that has passed. This returns the deadline that it
+ * stores in rare cases: the timeout was stopped, the clock was set back (`is_back`), or the sum is
+ * too large.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {

@@ -48,7 +48,10 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
-/* Returns the number n of this place's schedule entry (see the head of this file). */
+/*
+ * Returns by how many low bits the time of this place's schedule entry is rounded down. The head of
+ * this file says when it is not rounded.
+ */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);

@@ -101,8 +101,8 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Sets a timeout by a delay if the loop or its hub is manual. Adds the delay to the present time,
- * so the deadline is exact.
+ * Sets a timeout by a delay, for a loop whose time the program gives (it is manual, or its hub is).
+ * The deadline is exact, because the delay counts from the present time.
  */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)

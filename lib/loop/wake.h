@@ -21,8 +21,8 @@ struct wake {
 };
 
 /*
- * Opens the queue and the timer that wake a loop with a hub. Without a hub it opens nothing:
- * wake_fd() creates the timerfd. Returns 0 or a negative errno.
+ * If the loop has a hub, opens the queue and arms the timer by which the hub wakes the loop. A loop
+ * without a hub has a timerfd instead, which wake_fd() creates. Returns 0 or a negative errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
 /*

@@ -47,8 +47,8 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /*
- * Tells whether a slot is in the inbox's spill map, a bitmap. Then the owner is going to take it
- * out, so no thread needs to push it again.
+ * Returns true if a slot is in the inbox's spill map, a bitmap from which the owner will take it.
+ * Then no thread needs to push the slot again.
  */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {

@@ -192,7 +192,7 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
-	/* This must be done even if the queue is closed (head of this file). */
+	/* Schedule the next period even if the queue is closed: see the head of this file. */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));

@@ -275,7 +275,8 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Gives the calling thread a scheduling policy and a nice value, as if thread `tid` had started it.
+ * Gives the calling thread the scheduling policy and nice value that it would have inherited if the
+ * thread `tid` had started it.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -448,8 +449,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Read the number. [pass] pairs with owner_begin_pass(): the next pass sees that the queue
-	 * is gone.
+	 * Adding 0 loads the number with release order. [pass] pairs with owner_begin_pass(): the
+	 * next pass sees that the queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

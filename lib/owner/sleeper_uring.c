@@ -280,7 +280,10 @@ static int uring_ppoll(struct sleeper_uring *uring)
 
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
-	/* Any error but EINTR means that ppoll(2) is forbidden. */
+	/*
+	 * EINTR says that ppoll(2) has waited until a signal came. Any other error says that a
+	 * filter forbids ppoll(2), so the owner must not use it again.
+	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;
 }

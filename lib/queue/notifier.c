@@ -63,7 +63,10 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	/* Add 2, because an odd ticket is never 0. Pairs with notifier_wait_enter() ([ticket]). */
+	/*
+	 * Adding 2 keeps the ticket odd, so that it is never 0, which would mean a forked child.
+	 * Pairs with notifier_wait_enter() ([ticket]).
+	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
 }

@@ -134,8 +134,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * Relaxed is enough, because outbox_publish() makes this 0 visible together with
-		 * the timer's next handle.
+		 * Relaxed is enough: outbox_publish() later stores a new handle of this timer with
+		 * release order, and whoever sees that handle also sees this 0.
 		 */
 		u64_store_relaxed(cell, 0);
 }
@@ -196,8 +196,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
 		/*
-		 * Pairs with outbox_has_room() ([outbox-room]): the owner fills the cells anew only
-		 * when the handles have been copied.
+		 * Pairs with outbox_has_room() ([outbox-room]): when the owner sees the new `head`
+		 * and fills these cells again, the loop above has copied the handles.
 		 */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;

@@ -89,8 +89,8 @@ void callback_begin(struct callback *callback, uint64_t handle)
 void callback_wake(struct callback *callback)
 {
 	/*
-	 * Pairs with callback_wait() ([callback-ended]): whoever loads the new count also sees the
-	 * new `now`.
+	 * Pairs with callback_wait() ([callback-ended]): whoever loads the new count also sees what
+	 * was stored in callback->now before.
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
@@ -147,8 +147,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 {
 	for (;;) {
 		/*
-		 * Pairs with callback_wake() ([callback-ended]): whoever loads the new count also
-		 * sees the new `now`.
+		 * Pairs with callback_wake() ([callback-ended]): if this loads the new count, the
+		 * load of callback->now below also finds the new value.
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
@@ -175,8 +175,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough: a thread raises `end` before it delivers an event, and the caller has
-	 * seen the delivery with acquire order.
+	 * Relaxed is enough. `end` says how many cells are in use, and a thread raises it before it
+	 * delivers its first event. The caller has seen that delivery with acquire order.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

@@ -44,8 +44,8 @@ int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
 /*
- * Takes the cell at this index, a record in which the calling thread will say which timer's
- * callback it runs. Returns false if another thread has the cell.
+ * Takes the cell with this index for the calling thread, which will record in it whose callback it
+ * runs. Returns false if another thread has the cell.
  */
 static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 {

@@ -70,8 +70,8 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * True if each command must follow a command ASKING (README.md): next_asking on the server
-	 * at next_host, asking on the server at `host`.
+	 * Whether each command must follow a command ASKING (README.md): `asking` is for the server
+	 * at `host`, and `next_asking` for the one at `next_host`.
 	 */
 	bool next_asking, asking;
 	/*

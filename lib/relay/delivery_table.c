@@ -86,8 +86,8 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns the earliest local time at which an entry's lease can have begun. That is the later of
- * two times: when Redis added the entry, and when the read was sent.
+ * Returns a local time before which an entry's lease cannot have begun: the time when Redis added
+ * the entry, or when the read was sent, whichever is later.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -112,7 +112,10 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 	char *end;
 
 	one->interval_us = strtoull(every, &end, 10);
-	/* After an @ stands when the task was due before the first retry. */
+	/*
+	 * After retries, the field also has an @ and the time at which the task was due before the
+	 * first of them.
+	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);
 	if (one->interval_us > 0 && now_us > base_us)

@@ -355,8 +355,8 @@ static int connect_by_nodes(struct wire **ret_wire, struct address *address, con
 		if (!is_same_server(server, &failed))
 			result = why = connect_to(ret_wire, server, timeout_ns);
 		/*
-		 * Return if the connection is ready. Return also if the master refuses this client,
-		 * because the other nodes would name the same master.
+		 * Return if the connection is ready, or if the master has refused this client:
+		 * other nodes would only name the same master.
 		 */
 		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
 			return result;

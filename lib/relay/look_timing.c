@@ -55,7 +55,10 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* Returns when to send a poll that Redis shall run `ahead_us` after the last answered poll. */
+/*
+ * Returns when to send the next poll, so that Redis runs it `ahead_us` after it has run the last
+ * one that it answered.
+ */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)

@@ -251,7 +251,10 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
-/* Returns true if the caller must not get this result before replicas have confirmed it. */
+/*
+ * Returns true for a result that says what Redis has stored. The caller must not get such a result
+ * before replicas have stored the same, if the config asks for replicas.
+ */
 static bool is_result_of_fact(int result)
 {
 	return result == 0 || result == -EEXIST || result == -EALREADY || result == -ENOENT;

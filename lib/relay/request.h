@@ -129,14 +129,15 @@ struct client {
 	 */
 	uint64_t epoch;
 	/*
-	 * The time on Redis's clock until which the server must refuse changes with a lower epoch;
-	 * 0 if no connection was lost with unanswered changes.
+	 * Until this time on Redis's clock, the server must refuse the changes that were sent on an
+	 * earlier, lost connection (they have a lower epoch). 0: no connection with unanswered
+	 * changes was lost.
 	 */
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * Time by which a change's deadline in Redis is earlier than the end of its call's timeout;
-	 * normally 0 (README.md, invariant 5).
+	 * How much earlier a change's deadline in Redis is than the end of its call's timeout.
+	 * Normally 0: see invariant 5 of README.md.
 	 */
 	uint64_t cut_ns;
 	/*
@@ -172,13 +173,18 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests in the list, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/* Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that takes return by then. */
+/*
+ * Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that its caller,
+ * timerhub_relay_take(), returns by then.
+ */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended. Their result is the connection's error `why`, or
- * -ETIMEDOUT if `why` is 0 or they are `in_doubt`. If `why` is -EEXIST, all that are not `in_doubt`
- * are finished at once.
+ * Finishes requests whose timeout has ended. Their result is `why`, the connection's error. It is
+ * -ETIMEDOUT if `why` is 0, or if Redis may have run the request (`in_doubt`).
+ *
+ * If `why` is -EEXIST, also finishes the requests whose timeout has not ended, except those in
+ * doubt.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
@@ -209,8 +215,8 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Returns the caller's result for the server's `result`. Returns -ETIMEDOUT if nobody knows whether
- * a change was made.
+ * Converts the server's `result` to what the call returns. That is -ETIMEDOUT if nobody knows
+ * whether a change was made.
  */
 int request_result(const struct request *request, int result);
 

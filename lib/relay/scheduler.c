@@ -313,7 +313,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 }
 
 /*
- * Called when the server refuses SUBSCRIBE or PING. Returns the error, and tells it to the daemon.
+ * Called when the server refuses SUBSCRIBE or PING. Returns the error, and reports it by
+ * shared_tell().
  */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {

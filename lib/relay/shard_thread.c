@@ -42,7 +42,10 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		shard_lose_takers(shard, -EROFS, now_ns);
 }
 
-/* Shortens the wait of timerhub_relay_take() for this server. The head of this file says when. */
+/*
+ * If this server is not connected, or the relay was stopped, timerhub_relay_take() waits less long
+ * for this server. The head of this file has the exact rule.
+ */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -120,9 +123,9 @@ struct attempt {
 };
 
 /*
- * Called before the thread asks another Sentinel or cluster node for the master. Ends
- * timerhub_relay_open() and queued requests if their timeouts have passed. Returns false if the
- * thread must end.
+ * Called before the thread asks another Sentinel or cluster node for the master. If
+ * timerhub_relay_open() has waited for its timeout, makes it return an error, and so for each
+ * queued request. Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -165,7 +168,10 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
-	/* pipeline_send() asks for lost deliveries: stop reading first (README.md, invariant 3). */
+	/*
+	 * If deliveries were lost, pipeline_send() asks Redis for them. No read may be in flight
+	 * then (README.md, invariant 3), so close the connection that reads.
+	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));

@@ -69,8 +69,8 @@ struct shared {
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * When the relay was stopped or closed: the time until which threads in
-	 * timerhub_relay_take() may still wait for a server. Before that: UINT64_MAX.
+	 * Threads in timerhub_relay_take() wait for a server until this time at most. UINT64_MAX:
+	 * as long as their timeout says, because the relay was not stopped or closed.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */

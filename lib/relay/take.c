@@ -277,8 +277,9 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 }
 
 /*
- * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
- * Called with the relay's lock held, which is released during the wait.
+ * Takes a task, and waits for one until the timeout. Returns 1 if it has taken a task, 0 if the
+ * timeout has passed, or -ESHUTDOWN. Called with the relay's lock held, which is released during
+ * the wait.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
@@ -338,8 +339,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Called when a program takes. From its first take on, the program also serves the queue (moves due
- * tasks into the stream), unless its config forbids that.
+ * Called by each call that takes tasks. The first one makes this process serve the queue too (move
+ * due tasks into the stream), unless its config forbids that.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {
@@ -396,7 +397,10 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/* The first call lets one task be read in advance. */
+	/*
+	 * After the first call of timerhub_relay_fd(), one task is read in advance, because the
+	 * descriptor must become readable when a task is due.
+	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	relay_wake_shards(relay);

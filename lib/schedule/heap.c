@@ -25,7 +25,10 @@ static void heap_put_at(struct heap *heap, uint32_t index, struct timer_due entr
 	heap->filings[entry.slot].where = WHERE_HEAP | index;
 }
 
-/* Stores an entry at `index`, or nearer to the root if it is earlier than its parents there. */
+/*
+ * Puts an entry into the heap at `index`. If the parent there is later, that parent moves down and
+ * the entry goes to the parent's place, and so on up the tree.
+ */
 static void heap_sift_up(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	while (index > 0) {
@@ -51,7 +54,10 @@ static uint32_t heap_earliest_child(const struct heap *heap, uint32_t first)
 	return best;
 }
 
-/* Stores an entry at `index`, or farther from the root if its children there are earlier. */
+/*
+ * Puts an entry into the heap at `index`. If a child there is earlier, that child moves up and the
+ * entry goes to the child's place, and so on down the tree.
+ */
 static void heap_sift_down(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	for (;;) {

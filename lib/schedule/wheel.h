@@ -70,7 +70,10 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
-	/* The chunk that the sweep has reached, and the earliest timer inserted since its start. */
+	/*
+	 * `first` is the chunk that the sweep has reached. The bound is that of the timers that
+	 * were inserted since the sweep began.
+	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
 };
@@ -160,8 +163,8 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. After a long bucket
- * has lost its earliest timer, the result can be too early, but never too late.
+ * Returns the time of the earliest timer, or UINT64_MAX if the wheel is empty. If a bucket with
+ * many timers has lost its earliest one, the result can be too early, but never too late.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
@@ -191,9 +194,9 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores the slots of up to `max` timers that seem to be the earliest, and returns how many. The
- * timers may have been postponed or cancelled, so the caller must reinsert or remove each slot.
- * Returns 0 if nothing before `before_ns` is left to check.
+ * Stores in `slots` up to `max` slots that are scheduled first, and returns how many. Their timers
+ * may have been postponed or cancelled meanwhile, so the caller must schedule each slot anew or
+ * remove it. Returns 0 if no slot is scheduled before `before_ns`.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

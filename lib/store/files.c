@@ -81,7 +81,10 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/* Fill the descriptors 0 to 2 first, so that the -shm gets a higher number. */
+		/*
+		 * If the process has closed its descriptors 0 to 2, this file must not get such a
+		 * number, because what the program prints would then be written into it.
+		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };

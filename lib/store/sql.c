@@ -83,7 +83,10 @@ static const char schema[] =
 	"lease INTEGER NOT NULL DEFAULT " LEASE_WAITING ","
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
-	/* A list of the three allowed types would need a temporary table at each INSERT. */
+	/*
+	 * The types NULL, TEXT and BLOB are allowed. The check names the other two, because SQLite
+	 * would build a temporary table at each INSERT for a list of three.
+	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
 	/* each index lists only the tasks in one state */
@@ -220,14 +223,17 @@ static const char *const statement_texts[STATEMENTS] = {
 		" AND due_us>?4 AND due_us>?4+interval_us",
 	/* Finds no row if the boot id has changed. ?3 is the present one, or '' if unknown. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
-	/* Stores the present boot id, ?3, unless that is ''. */
+	/*
+	 * Stores the offset ?9 and the present boot id ?3, but keeps the old boot id if ?3 is ''.
+	 */
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * Each of the next four lists up to ?9 more rows. ?1 is the id of the row that was listed
-	 * last, and ?7 is the first column of that row. Both are 0 at first.
+	 * Each of the next four statements returns up to ?9 rows, which follow the last row that it
+	 * has returned before. ?1 is the id in that row and ?7 its first column; both are 0 at
+	 * first.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",

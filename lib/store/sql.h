@@ -57,7 +57,10 @@ int schema_install(sqlite3 *db);
 
 enum statement {
 	DO_BEGIN,
-	/* DO_PUT to DO_TOUCH have the values of `op` in a struct timerhub_store_change. */
+	/*
+	 * The statements from DO_PUT to DO_TOUCH have the numbers of the operations
+	 * TIMERHUB_STORE_PUT to STORE_TOUCH (store.h).
+	 */
 	DO_PUT,
 	DO_CANCEL,
 	DO_MOVE,

@@ -118,7 +118,10 @@ int deliver_open(struct timerhub_store *store)
 
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	/* A reboot ends all leases. Without a boot id, a clock that was set counts as a reboot. */
+	/*
+	 * A reboot ends all leases. If the kernel gives no boot id, a change of the clock is taken
+	 * for a reboot.
+	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
 	return result < 0 ? result : clock_mend(store);
@@ -254,7 +257,7 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* -ENOMEM is no error if a task was taken, and the transaction is still open. */
+	/* Ignore -ENOMEM if a task was taken before it and the transaction is still open. */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -383,7 +386,10 @@ static void watch_clear(struct timerhub_store *store)
 		watch_files(store);
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
-		/* The files have changed, so the transaction that is open now may be a new one. */
+		/*
+		 * Somebody has written to the database's files, so if a transaction is open now, it
+		 * may have begun just now.
+		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
 	}
@@ -394,8 +400,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * If somebody is writing to the database now, returns in how many us to look for new tasks again.
- * Otherwise returns INT64_MAX.
+ * If somebody is writing to the database now, returns the time, in us, after which to look for new
+ * tasks again. Otherwise returns INT64_MAX.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {

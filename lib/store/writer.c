@@ -342,8 +342,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Finishes the work items of one kind, changes or takes, as `changes` says, and wakes the threads
- * that wait. Returns a list of the other items. The caller holds synced.lock to finish changes.
+ * Finishes the items that are changes if `changes` is true, and otherwise those that are takes, and
+ * wakes the threads that wait for them. Returns a list of the other items. To finish changes, the
+ * caller must hold synced.lock.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -591,7 +592,10 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/* `bytes` is newer than wal_bytes, unless this process has committed meanwhile. */
+	/*
+	 * If this process has committed since the caller read `seen`, wal_bytes is newer than
+	 * `bytes`.
+	 */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;

@@ -231,8 +231,8 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		return;
 	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
 	/*
-	 * Another thread may have stored newer numbers already. Replace the old word only if the
-	 * new one is larger (head of this file).
+	 * Another thread may have stored a later state of the stack already. Replace the word only
+	 * by a larger one: see the head of this file.
 	 */
 	while ((int64_t)(newer - before) > 0 &&
 	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
@@ -408,8 +408,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * Pairs with shard_pop() ([free]): the slot's next user sees what its last user
-		 * did.
+		 * This release makes everything that the slot's last user did visible to its next
+		 * user, who gets the slot from shard_pop() ([free]).
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -521,7 +521,10 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
 		                    : fresh_make(fresh_next(fresh), slot);
 
-		/* First search the stacks (head of this file). */
+		/*
+		 * At each ARENA_LOOK-th fresh slot, search the stacks for a used slot instead: see
+		 * the head of this file.
+		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
 
@@ -696,8 +699,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * First find out whether enough slots are free: once an unused slot was taken, its memory
-	 * stays in use.
+	 * Find out whether enough slots are free before taking any. A fresh slot's memory would
+	 * stay in use even if the slot was given back.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 

@@ -264,7 +264,10 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
-	/* Never skip the CAS: whoever changes the pair next must see that the owner has read it. */
+	/*
+	 * Do this CAS even if the pair stays the same. It is how the thread that changes the pair
+	 * next learns that the owner has read it.
+	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
@@ -339,7 +342,10 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_FREE:
 		return UINT64_MAX;
 	case TIMER_ARMED:
-		/* The slack may be that of another timer (head of this file). */
+		/*
+		 * timer_instant_ns() may have used the slack of another timer: see the head of this
+		 * file.
+		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
 		return filed_ns; /* a periodic timer's entry is for its next period */

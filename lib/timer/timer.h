@@ -339,8 +339,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the time to which the owner should move a slot that is scheduled for `filed_ns`. It is
- * never earlier than `filed_ns`. Returns UINT64_MAX if the slot is free.
+ * The slot is scheduled for `filed_ns`, but its timer may have got a later deadline since. Returns
+ * the time for which the owner should schedule the slot now, never earlier than `filed_ns`, or
+ * UINT64_MAX if the slot is free.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
