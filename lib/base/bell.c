@@ -134,7 +134,10 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed is enough: see the head of this file. */
+	/*
+	 * Relaxed is enough: a bell_clear_counted() that misses this number only reads the eventfd
+	 * once more than necessary.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
 

@@ -87,8 +87,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * Pairs with slow_table_replace() ([slow-entry]): if `gate` is still the same, all
-		 * values loaded above belong to one function.
+		 * Pairs with slow_table_replace() ([slow-entry]), which changes `gate` before it
+		 * gives the entry to another function. If `gate` has not changed, the values loaded
+		 * above belong together.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

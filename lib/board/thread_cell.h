@@ -193,7 +193,10 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
-		/* Pairs with cell_begin() ([cell]): if `fn` is new, so are `timer` and `count`. */
+		/*
+		 * Pairs with cell_begin() ([cell]): if this load finds the present callback's `fn`,
+		 * the next two find the `count` and `timer` of the same callback.
+		 */
 		ret->fn = u64_load_acquire(&cell->fn);
 		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);

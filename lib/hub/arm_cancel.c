@@ -406,9 +406,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * Called by a callback of this timer, timerhub_cancel_sync() waits for the timer's
-	 * callbacks on other threads only if it has cancelled the timer. The head of this file says
-	 * why.
+	 * If this thread is inside a callback of the timer, wait only if this call has cancelled
+	 * it. Otherwise two callbacks of one timer, on two threads, could wait for each other.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -117,7 +117,7 @@ static void queue_free(struct timerhub_queue *queue)
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/* Relaxed is enough: see the head of this file. */
+	/* Relaxed is enough: if this is 0 until now, no thread has waited on the queue. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -245,7 +245,10 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		return;
 	hub = queue->hub;
 	if (hub_alive(hub)) {
-		/* Relaxed is enough: see the head of this file. */
+		/*
+		 * Relaxed is enough: the program has got the queue from the thread that opened it,
+		 * so it sees what that thread has stored.
+		 */
 		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);

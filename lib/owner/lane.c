@@ -112,7 +112,10 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed is enough: see the head of this file. */
+		/*
+		 * Relaxed is enough: a producer that still sees the old slot takes the ring for
+		 * full, and uses the spill map.
+		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}
 	if (count > 0)

@@ -358,7 +358,10 @@ static void owner_begin_pass(struct owner *owner)
 	 * old number, this pass sees that the queue is gone.
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
-	/* Relaxed is enough: see the head of this file. */
+	/*
+	 * Relaxed is enough: a waiter that this load misses has written to the eventfd, so another
+	 * pass follows and wakes it.
+	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }

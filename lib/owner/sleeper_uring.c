@@ -245,8 +245,9 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 }
 
 /*
- * Requests a timeout for a sleep in ppoll(2). An older one is changed, because it would wake the
- * owner in vain. Returns 0, or -EBUSY if the ring is full.
+ * Requests a timeout for a sleep in ppoll(2). If an older request is still in the ring, changes its
+ * time, because a second timeout would wake the owner in vain. Returns 0, or -EBUSY if the ring is
+ * full.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {

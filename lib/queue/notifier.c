@@ -104,7 +104,10 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/* Relaxed is enough: see the head of this file. */
+	/*
+	 * Relaxed is enough. The thread that writes to the eventfd has stored `signalled` before it
+	 * counts the write, and bell_clear_counted() has just loaded that count.
+	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }

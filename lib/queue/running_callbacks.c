@@ -175,8 +175,8 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough. `end` says how many cells are in use, and a thread raises it before it
-	 * delivers its first event. The caller has seen that delivery with acquire order.
+	 * Relaxed is enough. `end` says how many cells are in use. A thread raises it before it
+	 * takes the timer's event, and the caller has found that event taken (acquire).
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

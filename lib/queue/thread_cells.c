@@ -98,7 +98,10 @@ struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64
 		uint32_t holder;
 
 		cell = &board->cells[cell_index(clock, i)];
-		/* Relaxed is enough: see the head of this file. */
+		/*
+		 * Relaxed is enough: only this thread stores its own id, and cell_take() checks by
+		 * a CAS that a cell is free.
+		 */
 		holder = u32_load_relaxed(&cell->clock);
 		if (holder == clock)
 			return cell;

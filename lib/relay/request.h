@@ -136,8 +136,8 @@ struct client {
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * How much earlier a change's deadline in Redis is than the end of its call's timeout.
-	 * Normally 0: see invariant 5 of README.md.
+	 * Redis gets a deadline with each change. This is by how many ns that is earlier than the
+	 * end of the call's timeout. Normally 0; see invariant 5 of README.md.
 	 */
 	uint64_t cut_ns;
 	/*

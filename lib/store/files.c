@@ -82,8 +82,8 @@ static int known_shm(const char *name, const struct stat *found)
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
 		/*
-		 * If the process has closed its descriptors 0 to 2, this file must not get such a
-		 * number, because what the program prints would then be written into it.
+		 * Do not let this file get the descriptor 0, 1 or 2, which the program may have
+		 * closed: its output would then go into the file.
 		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));

@@ -133,7 +133,10 @@ int deliver_open(struct timerhub_store *store)
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
-	/* Relaxed is enough: see the head of this file. */
+	/*
+	 * Relaxed is enough: a stop that this load misses counts as a stop that came a little
+	 * later.
+	 */
 	uint64_t stopped_us = u64_load_relaxed(&store->watch.stopped_us);
 
 	return stopped_us < (uint64_t)now_us ? (int64_t)stopped_us : now_us;

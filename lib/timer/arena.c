@@ -785,7 +785,10 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
-		/* Relaxed is enough: see the head of this file. */
+		/*
+		 * Relaxed is enough: a thread raises `fresh` before it gives anybody the handle of
+		 * the timer in the new slot.
+		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))
