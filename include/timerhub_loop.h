@@ -161,8 +161,9 @@ TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
  * Reads the loop's clock and returns the time. If your handlers use timerhub_loop_now() or
- * timerhub_timeout_set_at(), call it as soon as epoll_wait(2) or a similar call has returned. In a
- * callback or on a manual loop, it returns timerhub_loop_now() and does not read the clock.
+ * timerhub_timeout_set_at(), make this call as soon as epoll_wait(2) has returned. In a callback,
+ * and on a manual loop, the call does not read the clock, and returns the same as
+ * timerhub_loop_now().
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
@@ -323,12 +324,12 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* the thread to which the loop belongs; 0: none yet */
 	/*
-	 * How many elements of `fresh` are used. If it is TIMERHUB_LOOP_FRESH_MAX, the array is
-	 * full, and the library must empty it before the next timeout is added to it.
+	 * How many elements of `fresh` are used. If the array is full, the library must empty it
+	 * before the next timeout is added to it.
 	 *
-	 * If the loop or its hub is manual, the array stays empty, and this value never changes. It
-	 * is TIMERHUB_LOOP_FRESH_MAX + 1 if the loop is manual: base_ns is then the exact time. It
-	 * is TIMERHUB_LOOP_FRESH_MAX if the hub is: the library must then ask the hub for the time.
+	 * A manual loop never uses the array: the value is then always TIMERHUB_LOOP_FRESH_MAX + 1,
+	 * and base_ns is the exact time. If the loop's hub is manual, the value is always
+	 * TIMERHUB_LOOP_FRESH_MAX, so that the library is called and asks the hub for the time.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

@@ -204,8 +204,7 @@ TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
 /*
  * Gives a task back, to be delivered again after delay_ns. Returns 0, -ESTALE if the task was
  * changed or delivered again, or -ENOENT if it is gone; in these three cases the call frees the
- * task's key and data. After any other error, such as -ERANGE for a delay that is too long, they
- * are still there.
+ * task's key and data. After any other error, such as -ERANGE, the worker still has both.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);

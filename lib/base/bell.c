@@ -152,6 +152,9 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
-	/* The number of writes in progress becomes 0: see the head of this file. */
+	/*
+	 * The mask sets the number of writes in progress to 0, because such writes may come after
+	 * the read above. Then the next bell_clear_counted() reads the eventfd again.
+	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -19,9 +19,9 @@ struct fork_check {
 };
 
 /*
- * Maps memory of `bytes` bytes, which the kernel zeroes in a forked child. The first word is
- * fork_check's own; the caller may use the rest. Returns 0, even if the kernel cannot zero memory
- * at a fork, or a negative errno.
+ * Maps memory of `bytes` bytes, and asks the kernel to zero it in forked children. It is no error
+ * if the kernel cannot do that. The first word must not be changed; the caller may use the rest.
+ * Returns 0 or a negative errno.
  */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 

@@ -102,10 +102,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/*
-	 * If this fails, the child can go on, but what it counts appears in its parent's
-	 * statistics.
-	 */
+	/* If mmap() fails, the child still works, but it then counts in its parent's statistics. */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -22,8 +22,8 @@ struct memory {
 int memory_reserve(struct memory *memory, size_t bytes);
 
 /*
- * Asks the kernel to use huge pages for this memory. This overrides the request of memory_reserve()
- * not to use them. If the kernel refuses, nothing changes.
+ * Asks the kernel to use huge pages for this memory, although memory_reserve() has asked it not to.
+ * Does nothing if the kernel refuses.
  */
 void memory_advise_huge(const struct memory *memory);
 

@@ -93,8 +93,8 @@ struct board_callers {
 	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
-	 * The time, on the hub's clock, at which a thread last looked for the cell of an ended
-	 * thread and found no such cell; 0: never.
+	 * When a thread last searched in vain for a cell whose thread has ended, on the hub's
+	 * clock; 0: never. For a second after that, no other thread searches.
 	 */
 	atomic_u64 looked_ns;
 };
@@ -125,12 +125,11 @@ struct board_lane {
 };
 
 /*
- * The counters of a queue. A new queue that gets the index of a closed one continues its counters.
- * First it sets `put` to `delivered` plus `passed_over`, because nobody will take the handles that
- * the closed queue still held.
+ * The counters of a queue. If the queue is closed, the next queue that gets its index goes on with
+ * these counters.
  *
- * Consumers write the fields from `delivered` to `taken_ns`. The fields from `put` on are in
- * another cache line, so that consumers do not slow the owner, which writes `put` and `filled_ns`.
+ * Consumers write the fields from `delivered` to `taken_ns`, and the owner writes `put` and
+ * `filled_ns`. They are in two cache lines, so that consumers do not slow the owner.
  */
 struct board_queue {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events that consumers have received */

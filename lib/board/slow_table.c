@@ -62,8 +62,8 @@ static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims,
 		uint64_t none = 0;
 
 		/*
-		 * If the entry is unused, it becomes the entry of `fn`. Relaxed is enough, because
-		 * nobody has stored anything in an unused entry.
+		 * If the entry is unused, make it the entry of `fn`. Relaxed is enough for this
+		 * CAS, because an unused entry has no other values.
 		 */
 		if (claims)
 			(void)u64_cas_relaxed(&entry->fn, &none, fn);
@@ -114,8 +114,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * Pairs with slow_entry_read() ([slow-entry]): whoever loads the new `fn`, or a
-		 * number stored after it, also sees that `gate` has changed.
+		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads any of the
+		 * values that are stored below also sees that `gate` has changed.
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;

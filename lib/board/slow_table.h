@@ -87,9 +87,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * Pairs with slow_table_replace() ([slow-entry]), which changes `gate` before it
-		 * gives the entry to another function. If `gate` has not changed, the values loaded
-		 * above belong together.
+		 * Pairs with slow_table_replace() ([slow-entry]). If `gate` still has the same
+		 * value, the entry was not given to another function meanwhile, so the values that
+		 * were loaded above belong together.
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

@@ -98,7 +98,10 @@ static inline uint64_t cell_state(const struct board_cell *cell)
 static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
-	/* Reset `count`, the number of the present callback, because this call has run none yet. */
+	/*
+	 * Set `count` to 0: in its present call into the library, the thread has called no callback
+	 * yet.
+	 */
 	u32_store_release(&cell->count, 0);
 	/*
 	 * Pairs with cell_read() ([cell]): a reader that loads this `state` also sees the present
@@ -127,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads a value stored later also sees that
-	 * `state` has changed.
+	 * Pairs with cell_read() ([cell]): a reader that loads what the thread stores in the cell
+	 * after this also sees that `state` has changed.
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -194,8 +197,9 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		uint32_t count;
 
 		/*
-		 * Pairs with cell_begin() ([cell]): if this load finds the present callback's `fn`,
-		 * the next two find the `count` and `timer` of the same callback.
+		 * This acquire pairs with the release in cell_begin() ([cell]). If it finds the
+		 * `fn` of a callback, the loads of `count` and `timer` below find those of the same
+		 * callback or of a later one.
 		 */
 		ret->fn = u64_load_acquire(&cell->fn);
 		count = u32_load_acquire(&cell->count);

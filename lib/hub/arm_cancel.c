@@ -226,7 +226,10 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		/* This cannot fail, because specs_check() has called it with the same arguments. */
+		/*
+		 * arming_from() cannot fail here, because specs_check() has called it with the same
+		 * arguments.
+		 */
 		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming);
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
@@ -406,8 +409,9 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * If this thread is inside a callback of the timer, wait only if this call has cancelled
-	 * it. Otherwise two callbacks of one timer, on two threads, could wait for each other.
+	 * Wait for callbacks of the timer on other threads. But do not wait if this thread is
+	 * inside such a callback, too, and the timer was cancelled by another call: that call waits
+	 * for this thread.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -103,7 +103,10 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Free the slots last: see the head of this file. */
+	/*
+	 * Free the slots after counting. Otherwise timerhub_stats() could find a timer neither live
+	 * nor delivered, and would count it as cancelled.
+	 */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
@@ -510,8 +513,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
 	/*
-	 * If a callback has forked, and this is the child, the call still returns how many
-	 * callbacks were called.
+	 * In a child that a callback has forked, timerhub_dispatch() still returns how many
+	 * callbacks were called before.
 	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

@@ -312,8 +312,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
 	/*
-	 * Count the live timers before the delivered ones. Otherwise a timer that is delivered in
-	 * between would be in neither count, and seem cancelled.
+	 * Count the live timers first. A timer that is delivered during this call is then counted
+	 * twice, and not left out; a timer that is left out would be counted as cancelled.
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
@@ -321,7 +321,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*
-	 * A timerhub_arm_many() that failed may have taken slots, but has armed no timers in them.
+	 * `untaken` counts the slots that a failed timerhub_arm_many() had taken. No timers were
+	 * armed in them.
 	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
@@ -329,7 +330,11 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/* Each armed timer is live, or was delivered, dropped or cancelled. */
+	/*
+	 * Each armed timer is live or has ended, and those that ended in no other way were
+	 * cancelled. The sum can be wrong for a moment while other threads arm timers, hence the
+	 * test.
+	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

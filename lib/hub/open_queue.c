@@ -49,8 +49,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Correct `put` by an addition. A store would undo an increment that the owner makes at the
-	 * same time.
+	 * Set `put` to `delivered` plus `passed_over`, because nobody will take the handles of the
+	 * closed queue. Do it by an addition, because a store would undo an increment that the
+	 * owner makes at the same time.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -79,8 +80,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * The acquire pairs with timerhub_queue_close() ([index]), and the release with
-		 * owner_put_expiry() ([queue]).
+		 * Acquire: the counters of the closed queue that had this index are final
+		 * ([index]). Release: owner_put_expiry() finds a complete queue ([queue]).
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -217,16 +218,16 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		/*
-		 * timer_last() loads the handle with acquire order, so queue_drop_timer() also sees
-		 * for which queue the timer was armed.
+		 * The acquire load in timer_last() lets queue_drop_timer() see everything about the
+		 * timer whose handle it returns, also its queue.
 		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Cancels timers that still live and whose handles are in the outbox. There are some only if the
- * program wrongly armed timers during the close.
+ * Cancels timers that expired during the close, so that their handles are in the outbox. There are
+ * such timers only if the program wrongly armed them during the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -263,8 +264,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/*
-	 * Pairs with hub_add_queue() ([index]): the next queue with this index counts on in the
-	 * same counters, so it must see them as this queue left them.
+	 * Pairs with hub_add_queue() ([index]): the next queue with this index goes on with these
+	 * counters, so its opener must see their final values.
 	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);

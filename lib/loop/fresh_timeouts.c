@@ -27,7 +27,7 @@
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
-	/* If the program gives the time (is_exact), no timeout is ever put into `fresh`. */
+	/* The array `fresh` is used only if the loop reads a clock itself (is_exact is false). */
 	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
 		if (loop->front.fresh[i] != &loop->gone)
@@ -36,9 +36,9 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * fresh_move() adds to a deadline the time that has passed. This returns the deadline that it
- * stores in rare cases: the timeout was stopped, the clock was set back (`is_back`), or the sum is
- * too large.
+ * The rare cases of fresh_move(), which adds the time that has passed to a deadline: the timeout
+ * was stopped, the clock was set back (`is_back`), or the sum is too large. Returns the deadline to
+ * store.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {

@@ -77,9 +77,9 @@ struct timerhub_loop {
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
 	uint64_t slow_ns;     /* a callback that takes this long is slow; UINT64_MAX: none is */
 	/*
-	 * Where the loop's thread shows other processes what it is doing; NULL: not observable.
-	 * After a callback has closed the loop, this is `gone_cell`, because the shared memory may
-	 * be unmapped.
+	 * The cell in which the loop's thread shows other processes what it is doing; NULL if the
+	 * loop is not observable. It is gone_cell after a callback has closed the loop, because the
+	 * shared memory with the other cell may be unmapped then.
 	 */
 	struct board_cell *cell;
 	struct board_cell gone_cell;

@@ -47,7 +47,10 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 	return (at_ns >> shift) << shift == at_ns;
 }
 
-/* Returns how many low bits of the deadline to clear when a timeout is scheduled again. */
+/*
+ * Returns how many low bits of the deadline to clear for the new schedule entry, when the old entry
+ * came up and the timeout was not due yet.
+ */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
 	unsigned shift = grid_for(rest_ns);

@@ -38,8 +38,8 @@ void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeou
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Handles the schedule entry of `place` at `at_ns`, which schedule_take() has just returned.
- * Returns the timeout if its callback must be called now, and otherwise NULL.
+ * Decides what to do with an entry that schedule_take() has just returned: that of `place`, at the
+ * time `at_ns`. Returns the timeout if its callback must be called now, and otherwise NULL.
  */
 static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
                                                     uint64_t at_ns)

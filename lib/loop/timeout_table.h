@@ -49,8 +49,8 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 }
 
 /*
- * Returns by how many low bits the time of this place's schedule entry is rounded down. The head of
- * this file says when it is not rounded.
+ * The time of a schedule entry is usually the deadline with its low bits cleared. Returns how many
+ * bits were chosen for the entry of this place.
  */
 static inline unsigned place_grid(const struct place *place)
 {

@@ -165,7 +165,7 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
  */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	/* Test first for a loop that has a clock and no hub, so that its turns are fast. */
+	/* The usual loop has a clock and no hub, so test for that first. */
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
@@ -406,8 +406,8 @@ static bool loop_has_news(const struct timerhub_loop *loop)
 }
 
 /*
- * Does the work of timerhub_loop_timeout() if the time of the first schedule entry alone does not
- * give the answer.
+ * Does the work of timerhub_loop_timeout() if that cannot answer from next_ns alone, for example
+ * because timeouts were set since the last turn.
  */
 static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {

@@ -89,8 +89,9 @@ static uint64_t inbox_count(const struct inbox *inbox)
 }
 
 /*
- * Tells whether so many slots wait that the owner should be woken. Counting them is slow, so it
- * returns false unless `pushes`, the number of this push, is a multiple of INBOX_ASK.
+ * Returns true if so many slots wait in the inbox that the owner should be woken to take them.
+ * Counting them is slow, so this is done only if `pushes`, the number of this push, is a multiple
+ * of INBOX_ASK. Otherwise it returns false.
  */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {

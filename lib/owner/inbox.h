@@ -27,8 +27,9 @@ struct inbox {
 };
 
 /*
- * Opens an inbox for `capacity` slots. `notes` has BOARD_LANES_MAX elements, in which the inbox
- * counts its slots for timerhub-top, or is NULL. Returns 0 or -ENOMEM.
+ * Opens an inbox for `capacity` slots. `notes` may be NULL. Otherwise it is an array of
+ * BOARD_LANES_MAX elements that timerhub-top(1) reads, and the inbox counts there how many slots it
+ * has got and given. Returns 0 or -ENOMEM.
  */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 

@@ -40,8 +40,8 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Returns the value of an empty cell at this position. It is a different value in each round
- * through the ring.
+ * Returns the value that the cell for the position `place` has while it is empty. The value is
+ * another one each time that the positions have gone around the ring.
  */
 static uint64_t cell_empty_at(uint64_t place)
 {
@@ -77,7 +77,7 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 			*ret_place = place;
 			return true;
 		}
-		/* The ring is full. */
+		/* The cell still has the slot of the previous round, so the ring is full. */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
@@ -113,8 +113,8 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
 		/*
-		 * Relaxed is enough: a producer that still sees the old slot takes the ring for
-		 * full, and uses the spill map.
+		 * Relaxed is enough. To a producer that still sees the slot in this cell, the ring
+		 * seems full, so it uses the spill map.
 		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}

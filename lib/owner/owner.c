@@ -192,7 +192,10 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
-	/* Schedule the next period even if the queue is closed: see the head of this file. */
+	/*
+	 * Schedule the next period even if the queue is closed, because a consumer that has taken
+	 * the handle before may still deliver the event, and then relies on this entry.
+	 */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -332,7 +335,10 @@ static bool owner_rest(struct owner *owner)
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
-			/* Forget this time: its timer may have expired before the next call. */
+			/*
+			 * Forget the time true_ns, because the timer that has it may expire before
+			 * the next call of owner_rest().
+			 */
 			owner->true_ns = UINT64_MAX;
 			return true;
 		}
@@ -359,8 +365,8 @@ static void owner_begin_pass(struct owner *owner)
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough: a waiter that this load misses has written to the eventfd, so another
-	 * pass follows and wakes it.
+	 * Relaxed is enough. If this load misses a thread in owner_wait_pass(), that thread has
+	 * rung the bell, so another pass follows, which wakes it.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
@@ -408,8 +414,9 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 		return false;
 	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
 	/*
-	 * The owner's wake-up time is later now. Check the inbox once more, as the head of
-	 * promise.c explains.
+	 * The owner has promised to look into the inbox again at a later time than before. A caller
+	 * that has read the earlier promise may have pushed a slot and not woken the owner, so
+	 * check the inbox once more.
 	 */
 	return !inbox_empty(owner->world.inbox);
 }

@@ -449,8 +449,8 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Adding 0 loads the number with release order. [pass] pairs with owner_begin_pass(): the
-	 * next pass sees that the queue is gone.
+	 * Adding 0 loads the number, with release order: the caller has taken a queue out of the
+	 * hub's list, and the owner's next pass sees that ([pass], with owner_begin_pass()).
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

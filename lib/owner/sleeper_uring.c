@@ -83,7 +83,10 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
-	/* The head of this file says what each of these is needed for. */
+	/*
+	 * EXT_ARG: a wait can have a timeout. CQE_SKIP: the kernel is new enough for the other
+	 * requests. DEFER_TASKRUN would hide completions from ppoll(2).
+	 */
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0 &&
 	       (uring_counts_no_iowait(ring) || (kind & IORING_SETUP_DEFER_TASKRUN) == 0);

@@ -64,7 +64,7 @@ static void notifier_ring(struct notifier *notifier)
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * Adding 2 keeps the ticket odd, so that it is never 0, which would mean a forked child.
+	 * Add 2, so that the ticket stays odd and is never 0: only a forked child has the ticket 0.
 	 * Pairs with notifier_wait_enter() ([ticket]).
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
@@ -105,8 +105,9 @@ void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
-	 * Relaxed is enough. The thread that writes to the eventfd has stored `signalled` before it
-	 * counts the write, and bell_clear_counted() has just loaded that count.
+	 * Relaxed is enough. A thread that writes to the eventfd first sets `signalled` to 1, and
+	 * then counts its write. bell_clear_counted() has loaded that count, so the 1 is visible
+	 * here if the write was counted.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

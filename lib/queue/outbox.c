@@ -99,7 +99,7 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
-	/* Most calls return here: see the head of this file. */
+	/* Most calls return here, without loading `head`, which is often in another CPU's cache. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	/* Pairs with the CAS in outbox_take_before() ([outbox-room]). */

@@ -175,8 +175,9 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * Relaxed is enough. `end` says how many cells are in use. A thread raises it before it
-	 * takes the timer's event, and the caller has found that event taken (acquire).
+	 * `end` is the number of cells in use. Relaxed is enough: a thread raises `end` first and
+	 * then takes the timer's event, and the caller has seen with acquire order that the event
+	 * is taken.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

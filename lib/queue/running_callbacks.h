@@ -135,8 +135,9 @@ static inline void callback_free(struct callback *callback)
 void callback_leave(struct callback *callback) __attribute__((cold));
 
 /*
- * Gives up the calling thread's struct callback at the end of a dispatch. If the last callback has
- * thrown an exception, first records its end, because cancellers may wait for it.
+ * Gives the thread's struct callback free at the end of a dispatch. If the last callback was left
+ * by an exception, first records that it has ended, because a timerhub_cancel_sync() may wait for
+ * that.
  */
 static inline void callbacks_leave(struct callback *callback)
 {

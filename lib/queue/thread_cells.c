@@ -66,8 +66,9 @@ static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, 
 }
 
 /*
- * Takes a struct board_cell over from a thread that has ended, and returns it. Returns NULL if none
- * is found, or if a search within the last second found none.
+ * Finds a struct board_cell whose thread has ended, takes it for the calling thread, and returns
+ * it. Returns NULL if there is no such cell, or if that was the result of a search within the last
+ * second.
  */
 static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {

@@ -31,7 +31,10 @@ static inline void queue_note_taken(const struct timerhub_queue *queue, uint64_t
  */
 static inline void queue_note_cell(struct timerhub_queue *queue, struct board_cell *cell)
 {
-	/* Relaxed is enough: see the head of thread_cells.c. */
+	/*
+	 * Relaxed is enough, because whoever loads this pointer first checks whether the cell is
+	 * his own.
+	 */
 	ptr_store_relaxed(&queue->cell, cell);
 }
 

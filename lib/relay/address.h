@@ -70,8 +70,9 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * Whether each command must follow a command ASKING (README.md): `asking` is for the server
-	 * at `host`, and `next_asking` for the one at `next_host`.
+	 * True if the node wants a command ASKING before each command, because the queue's slot is
+	 * just moving to it: `asking` for the server at `host`, `next_asking` for the one at
+	 * `next_host`.
 	 */
 	bool next_asking, asking;
 	/*

@@ -6,8 +6,8 @@
 #include <timerhub_relay.h>
 
 /*
- * Describes one of the faults whose bits are set in `faults`: the first for index 0, the second for
- * index 1, and so on. Returns NULL if `faults` has no more.
+ * Returns a text about one of the faults in `faults`. Begin with index 0 and count up, until the
+ * function returns NULL.
  */
 const char *check_fault_text(uint64_t faults, unsigned index);
 

@@ -62,8 +62,8 @@ static bool is_listed(const char *nodes, const char *name)
 }
 
 /*
- * Appends a node to `nodes` as "host:port". Leaves out a node whose port is 0: if the relay uses
- * TLS, the node takes no connections with TLS, and otherwise none without.
+ * Appends a node to `nodes` as "host:port". Leaves out a node whose port is 0: the cluster gives
+ * the port for TLS or the one without, as the relay has asked, and 0 if the node has no such port.
  */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])

@@ -86,8 +86,8 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns a local time before which an entry's lease cannot have begun: the time when Redis added
- * the entry, or when the read was sent, whichever is later.
+ * Returns the earliest time, on the local clock, at which the lease of an entry can have begun. The
+ * lease begins after Redis has added the entry, and after the read was sent.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -113,8 +113,8 @@ static void read_periods(struct delivery *one, const char *every, const struct a
 
 	one->interval_us = strtoull(every, &end, 10);
 	/*
-	 * After retries, the field also has an @ and the time at which the task was due before the
-	 * first of them.
+	 * If the task was retried, the field also has an @ and the time at which the task was due
+	 * before its first retry.
 	 */
 	if (*end == '@')
 		base_us = strtoull(end + 1, NULL, 10);

@@ -66,8 +66,8 @@ struct arrival {
 	uint64_t anchor_ns; /* the anchor on the local clock */
 	uint64_t anchor_us; /* the anchor on Redis's clock */
 	/*
-	 * If a delivery is older than this when it is taken, Redis is asked first whether its lease
-	 * still holds.
+	 * The longest age at which a delivery is given to a worker without asking Redis whether its
+	 * lease still holds.
 	 */
 	uint64_t trust_ns;
 };

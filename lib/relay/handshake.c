@@ -279,8 +279,8 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	}
 	address->tries++;
 	/*
-	 * If most Sentinels have a lower epoch than before, somebody has configured them anew, so
-	 * believe any epoch from now on.
+	 * Sentinels count failovers by a number, the epoch. If most of them have a lower one than
+	 * before, somebody has set them up anew, so forget the old number.
 	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;

@@ -62,8 +62,9 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /*
- * Makes the server refuse changes by the client `holder` whose epoch, a number in each change, is
- * below `epoch`. The server does so until `until_us` on its clock.
+ * Each change has the name of its client and a number, the epoch. Makes the server refuse the
+ * changes of the client `holder` with a lower epoch than `epoch`, until `until_us` on the server's
+ * clock.
  */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);

@@ -55,10 +55,7 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/*
- * Returns when to send the next poll, so that Redis runs it `ahead_us` after it has run the last
- * one that it answered.
- */
+/* Returns when to send the next poll, if Redis shall run it `ahead_us` after the previous one. */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -77,8 +74,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * A wake-up message may have come since this poll was sent. If that message asks for an
-	 * earlier time, use its time.
+	 * A wake-up message that came after this poll was sent may ask for an earlier poll than the
+	 * reply does.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

@@ -34,8 +34,8 @@ struct look_timing {
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* local time of the next look */
 	/*
-	 * Local time of the earliest poll that a wake-up message has asked for since the last poll
-	 * was sent; LOOK_TIMING_NEVER if none has.
+	 * Wake-up messages ask for a poll at a certain time. This is the earliest such time, on the
+	 * local clock, since the last poll was sent; LOOK_TIMING_NEVER if no message has come.
 	 */
 	uint64_t bell_ns;
 	/*

@@ -252,8 +252,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns true for a result that says what Redis has stored. The caller must not get such a result
- * before replicas have stored the same, if the config asks for replicas.
+ * Returns true for results that say what Redis has stored. If the config asks for replicas, the
+ * caller gets such a result only when enough replicas have stored it too.
  */
 static bool is_result_of_fact(int result)
 {
@@ -370,8 +370,9 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * Send nothing more to a server that refuses requests for now. After its last reply the
-	 * connection is closed, and the requests go out on the next one.
+	 * The server has answered that it refuses requests at present. So send nothing more on this
+	 * connection. It is closed when all replies have come, and the requests that are left go
+	 * out on the next one.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;

@@ -42,7 +42,10 @@ struct pipeline {
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
-	/* The thread's own requests, for which no caller waits. Each is in flight at most once. */
+	/*
+	 * The requests `wait`, `time`, `recover` and `read` are the thread's own: no caller waits
+	 * for them. Each is sent again only after its reply has come.
+	 */
 	struct request wait;
 	struct request time;
 	struct request recover;

@@ -96,9 +96,9 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 }
 
 /*
- * Returns true if the request ends now. It ends at its deadline, or at once if the list of servers
- * is wrong (-EEXIST). A request that was in flight on a lost connection (`in_doubt`) always waits
- * for its deadline.
+ * Returns true if the request must be finished now: at its deadline, or at once if the list of
+ * servers is wrong (`why` is -EEXIST). A request that Redis may have run (`in_doubt`) is always
+ * finished at its deadline.
  */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
@@ -457,7 +457,11 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/* Redis says that the deadline has passed: see the head of this file. */
+		/*
+		 * Redis says that the change came after its deadline. The conversion of the
+		 * deadline to Redis's clock may have been wrong, so do it again with the time in
+		 * this reply.
+		 */
 		set_anchor(client, request, reply, 1, now_ns);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;

@@ -136,8 +136,8 @@ struct client {
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
-	 * Redis gets a deadline with each change. This is by how many ns that is earlier than the
-	 * end of the call's timeout. Normally 0; see invariant 5 of README.md.
+	 * Each change has a deadline in Redis, which usually is the end of the call's timeout. If
+	 * `past` was made shorter, the deadline is earlier by this time (README.md, invariant 5).
 	 */
 	uint64_t cut_ns;
 	/*
@@ -180,11 +180,11 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
 /*
- * Finishes requests whose timeout has ended. Their result is `why`, the connection's error. It is
- * -ETIMEDOUT if `why` is 0, or if Redis may have run the request (`in_doubt`).
+ * Finishes the requests whose timeout has ended. The result is `why`, the connection's error, or
+ * -ETIMEDOUT if there is none or if Redis may have run the request (`in_doubt`).
  *
- * If `why` is -EEXIST, also finishes the requests whose timeout has not ended, except those in
- * doubt.
+ * If the list of servers is wrong (`why` is -EEXIST), requests that are not in doubt are finished
+ * before their timeout.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

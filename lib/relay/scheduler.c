@@ -90,7 +90,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	struct wire *wire;
 	int result;
 
-	/* A subscription has no keys, so it needs no ASKING (README.md). */
+	/* Cluster nodes want ASKING only before commands that have keys, and SUBSCRIBE has none. */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;

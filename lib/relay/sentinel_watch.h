@@ -17,8 +17,8 @@ struct sentinel_watch {
 	uint64_t asked_ns;
 	uint64_t turned_ns; /* when the Sentinel that is asked became the first; 0: ask the next */
 	/*
-	 * What the first of the Sentinel's two replies says: 0, or -EROFS if it names another
-	 * master than the one in use.
+	 * The thread asks a Sentinel two questions at a time. This is what the first reply says: 0,
+	 * or -EROFS if the master is another server than the one in use.
 	 */
 	int named;
 	bool is_half; /* the second reply has not come yet */

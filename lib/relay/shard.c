@@ -76,7 +76,10 @@ static int read_watch(struct shard *shard, uint64_t now_ns)
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
-/* For each connection of a shard: where it is in the struct, and what reads and closes it. */
+/*
+ * The connections of a shard: where each is in struct shard, and the functions that read and close
+ * it.
+ */
 static const struct {
 	size_t at;                                         /* where its struct link is */
 	int (*read)(struct shard *shard, uint64_t now_ns); /* a negative errno: close it */

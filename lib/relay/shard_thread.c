@@ -43,8 +43,8 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * If this server is not connected, or the relay was stopped, timerhub_relay_take() waits less long
- * for this server. The head of this file has the exact rule.
+ * Makes reads for timerhub_relay_take() end earlier: at once if this server is not connected and
+ * the relay has others, and 1 s after the relay was stopped or closed.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -123,9 +123,9 @@ struct attempt {
 };
 
 /*
- * Called before the thread asks another Sentinel or cluster node for the master. If
- * timerhub_relay_open() has waited for its timeout, makes it return an error, and so for each
- * queued request. Returns false if the thread must end.
+ * Called before the thread asks another Sentinel or cluster node for the master. If the timeout of
+ * timerhub_relay_open() or of a queued request has passed, makes that call return an error. Returns
+ * false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -169,8 +169,9 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * If deliveries were lost, pipeline_send() asks Redis for them. No read may be in flight
-	 * then (README.md, invariant 3), so close the connection that reads.
+	 * After a lost connection, pipeline_send() asks Redis for the deliveries that were lost
+	 * with it. A read in flight could bring some of them as well, so first close the connection
+	 * that reads.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
@@ -179,7 +180,7 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/* A request that was sent just now may have a deadline before `next_ns`. */
+	/* Requests that pipeline_send() has just sent may have earlier deadlines than `next_ns`. */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 

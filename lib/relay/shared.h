@@ -63,8 +63,8 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the program's event loop is idle: its last take got no task. Then one task is
-	 * read from Redis before the program takes it.
+	 * True if the program uses timerhub_relay_fd() and its last take got no task. The library
+	 * then reads one task from Redis in advance, and makes the descriptor readable.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */

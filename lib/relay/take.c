@@ -95,7 +95,10 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one, boo
 		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 		else if (result < 0) {
-			/* Redis has not told whether the task is still ours: ask again later. */
+			/*
+			 * Redis did not say whether this process still has the task, so set the
+			 * delivery aside for a moment, and ask again then.
+			 */
 			deliveries_set_aside(&relay->shared.deliveries, one,
 			                     sleeper_now_ns() + ASIDE_NS);
 			mailbox_wake(&relay->shards[one->shard].mailbox);
@@ -398,8 +401,8 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
 	/*
-	 * After the first call of timerhub_relay_fd(), one task is read in advance, because the
-	 * descriptor must become readable when a task is due.
+	 * The first call asks for one task in advance, because the descriptor must become readable
+	 * when a task is due.
 	 */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

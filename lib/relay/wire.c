@@ -40,8 +40,8 @@ struct wire {
 	redisReader *reader;
 	struct bytes output;
 	/*
-	 * With ASKING before each command: true if the reply to ASKING was skipped, so that the
-	 * next reply is that of the command.
+	 * If a command ASKING goes before each command, two replies come for each. True if the
+	 * first of them has come and was skipped.
 	 */
 	bool is_second;
 	struct tls *tls;     /* NULL without TLS */

@@ -149,8 +149,9 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 }
 
 /*
- * Moves the wheel's own time forward to `base_ns`. The entries of that time's bucket go to lower
- * levels, or into the sorted array `run`, which must be empty.
+ * Advances the wheel to the time `base_ns`, and empties the wheel's bucket for that time. Its
+ * timers go to lower levels of the wheel, or into the sorted array `run` if they are due too soon
+ * for the wheel. `run` must be empty.
  */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
@@ -185,8 +186,9 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Takes the earliest timer out of the wheel if it is due; `run` and the heap must be empty. Not
- * inlined, so that schedule_take() saves fewer registers in each call.
+ * Takes the earliest timer out of the wheel if it is due. The other two parts of the schedule, the
+ * array `run` and the heap, must be empty. Not inlined, so that schedule_take() saves fewer
+ * registers in each call.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)

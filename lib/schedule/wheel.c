@@ -246,7 +246,10 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* The next removal will probably move this timer, and write to this element. */
+		/*
+		 * The next removal moves the last entry of this chunk into the gap, and writes to
+		 * the element of that entry's slot.
+		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;

@@ -71,8 +71,8 @@ struct wheel_level {
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
 	/*
-	 * `first` is the chunk that the sweep has reached. The bound is that of the timers that
-	 * were inserted since the sweep began.
+	 * rest.first is the chunk that the sweep has reached. rest.bound_ns is the earliest time of
+	 * the timers that were inserted since the sweep began.
 	 */
 	struct wheel_bucket rest;
 	unsigned entry; /* the chunk's entries from this one on have been visited */
@@ -201,9 +201,9 @@ void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Advances the wheel to `base_ns`, which is at most wheel_bound_ns(). Takes out the bucket of this
- * time, and returns its first chunk, or CHUNK_NONE. The caller must insert its entries again before
- * any other call.
+ * Advances the wheel to `base_ns`, which is at most wheel_bound_ns(). Empties the bucket for that
+ * time, and returns the first chunk of its entries, or CHUNK_NONE. The caller must insert these
+ * entries again before any other call.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 

@@ -84,8 +84,8 @@ static const char schema[] =
 	"claim INTEGER NOT NULL DEFAULT " CLAIM_FIRST ","
 	"reason INTEGER,"
 	/*
-	 * The types NULL, TEXT and BLOB are allowed. The check names the other two, because SQLite
-	 * would build a temporary table at each INSERT for a list of three.
+	 * Data may be NULL, TEXT or BLOB. The check refuses the two other types, INTEGER and REAL,
+	 * because with a list of three types SQLite would build a temporary table at each INSERT.
 	 */
 	"data ANY CHECK(typeof(data) NOT IN('integer','real')),"
 	"UNIQUE(queue,key)) STRICT;"
@@ -224,16 +224,16 @@ static const char *const statement_texts[STATEMENTS] = {
 	/* Finds no row if the boot id has changed. ?3 is the present one, or '' if unknown. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	/*
-	 * Stores the offset ?9 and the present boot id ?3, but keeps the old boot id if ?3 is ''.
+	 * Stores ?9, how far the wall clock was set, and ?3, the id of the present boot. If ?3 is
+	 * '', the old boot id stays.
 	 */
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_ENDED
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/*
-	 * Each of the next four statements returns up to ?9 rows, which follow the last row that it
-	 * has returned before. ?1 is the id in that row and ?7 its first column; both are 0 at
-	 * first.
+	 * The next four statements list tasks, at most ?9 at a time. ?1 is the id of the last task
+	 * that was listed, and ?7 the first column of its row; both are 0 at first.
 	 */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?2 AND " IS_WAITING
 			     " AND (due_us,id)>(?7,?1) ORDER BY due_us,id LIMIT ?9",
@@ -310,8 +310,8 @@ int statement_run(struct statements *statements, enum statement which, const str
 }
 
 /*
- * Begins a transaction or a savepoint. First prepares the statements that undo it, because later
- * there may be no memory for that.
+ * Begins a transaction or a savepoint. First prepares the statements for the rollback, because
+ * there may be no memory for them later.
  */
 static int begin(struct statements *statements, enum statement which)
 {

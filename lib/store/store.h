@@ -163,7 +163,10 @@ static inline int64_t store_periods(int64_t due_us, int64_t interval_us, int64_t
 	return interval_us > 0 && now_us > due_us ? (now_us - due_us) / interval_us + 1 : 1;
 }
 
-/* Rounds the end of a lease up to an even number: the lowest bit is a flag (IS_BY_DONE). */
+/*
+ * Rounds the end of a lease up to an even number, because the lowest bit of the column `lease` has
+ * another meaning (IS_BY_DONE).
+ */
 static inline int64_t lease_even(int64_t end_us)
 {
 	return (end_us + 1) & ~INT64_C(1);
@@ -213,8 +216,8 @@ bool files_are_there(const struct files *files);
 bool files_are_of(const struct files *files, const char *database);
 
 /*
- * Returns whether any other handle holds the turn or waits for it. The turn is a file lock for
- * which writers queue.
+ * Writers queue for a file lock, so that each gets its turn. Returns whether another handle has
+ * this lock or waits for it.
  */
 bool files_have_queue(const struct files *files);
 

@@ -119,8 +119,8 @@ int deliver_open(struct timerhub_store *store)
 	if (result == 1 && !clock_was_set(store))
 		return 0;
 	/*
-	 * A reboot ends all leases. If the kernel gives no boot id, a change of the clock is taken
-	 * for a reboot.
+	 * The machine has been rebooted, so end all leases. Without a boot id, a wall clock that
+	 * was set counts as a reboot.
 	 */
 	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run(&store->statements, DO_VOID_LEASES, NULL, NULL);
@@ -260,7 +260,10 @@ static int serve(struct timerhub_store *store, struct work *take)
 
 	while (result > 0 && (unsigned)take->result < take->count)
 		result = serve_next(store, take);
-	/* Ignore -ENOMEM if a task was taken before it and the transaction is still open. */
+	/*
+	 * If there was no memory for a further task, return those that were taken, unless SQLite
+	 * has ended the transaction.
+	 */
 	if (result < 0 && (result != -ENOMEM || take->result == 0 ||
 	                   sqlite3_get_autocommit(store->statements.db) != 0))
 		return result;
@@ -281,7 +284,10 @@ int deliver_serve(struct timerhub_store *store, struct work *works)
 	if (result >= 0 && clock_was_set(store))
 		result = clock_mend(store);
 	values.lease = LEASE_BASE_US + store_boot_us(store);
-	/* This UPDATE is slow even if it finds no row, so run it only if a lease is over. */
+	/*
+	 * Run DO_END_LEASES only if the earliest lease is over, because it is slow even if it finds
+	 * no row.
+	 */
 	if (result >= 0 && look.lease_us <= values.lease - LEASE_BASE_US) {
 		result = statement_run(&store->statements, DO_END_LEASES, &values, NULL);
 		store_count(store, &store->shared.counts.leases_over,
@@ -343,7 +349,11 @@ struct taker {
  */
 static int take_once(struct timerhub_store *store, struct taker *taker)
 {
-	/* Check this first, because a task that is due before the stop must still be handed out. */
+	/*
+	 * Ask first whether the store was stopped, and then look for tasks. In the other order, a
+	 * task could become due, and the store be stopped, right after the look, and nobody would
+	 * get the task.
+	 */
 	bool stopped = is_stopped(store);
 	int result;
 
@@ -390,8 +400,8 @@ static void watch_clear(struct timerhub_store *store)
 	while (bytes > (ssize_t)sizeof(events) / 2) {
 		bytes = read(store->watch.inotify_fd, events, sizeof(events));
 		/*
-		 * Somebody has written to the database's files, so if a transaction is open now, it
-		 * may have begun just now.
+		 * There are events, so somebody has written to the database. If a transaction is
+		 * open now, it may be a new one.
 		 */
 		if (bytes > 0)
 			store->watch.held_since_ns = 0;
@@ -403,8 +413,8 @@ static void watch_clear(struct timerhub_store *store)
 }
 
 /*
- * If somebody is writing to the database now, returns the time, in us, after which to look for new
- * tasks again. Otherwise returns INT64_MAX.
+ * Returns how many us to wait before the next look for tasks, because somebody is writing to the
+ * database at this moment. Returns INT64_MAX if nobody is.
  */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
@@ -535,7 +545,10 @@ int timerhub_store_take(struct timerhub_store *store, struct timerhub_store_task
 		return -EINVAL;
 	if (result < 0)
 		return result;
-	/* Relaxed is enough, because no take may begin while the store is being closed. */
+	/*
+	 * Relaxed is enough: timerhub_store_close() reads this count, and no take may begin during
+	 * a close.
+	 */
 	(void)u32_fetch_add_relaxed(&store->watch.takes, 1);
 	result = take_run(store, &taker);
 	(void)u32_fetch_add_release(&store->watch.takes, UINT32_MAX); /* [taken] */

@@ -342,9 +342,9 @@ int writer_sync_all(struct timerhub_store *store)
 }
 
 /*
- * Finishes the items that are changes if `changes` is true, and otherwise those that are takes, and
- * wakes the threads that wait for them. Returns a list of the other items. To finish changes, the
- * caller must hold synced.lock.
+ * A batch has two kinds of items, changes and takes. Finishes those of one kind (changes if
+ * `changes` is true), and wakes the threads that wait for them. Returns a list of the items of the
+ * other kind. The caller must hold synced.lock if `changes` is true.
  */
 static struct work *batch_answer(struct timerhub_store *store, const struct batch *batch,
                                  struct work *works, int result, bool changes)
@@ -592,10 +592,7 @@ static void keeper_checkpoint(struct timerhub_store *store, uint64_t seen)
 	           (result == SQLITE_OK && bytes >= RESTART_BYTES &&
 	            copied >= log - (int)(PIECE_BYTES / store->frame_bytes));
 	lock_take(&store->shared.lock);
-	/*
-	 * If this process has committed since the caller read `seen`, wal_bytes is newer than
-	 * `bytes`.
-	 */
+	/* Store `bytes`, unless this process has committed meanwhile: wal_bytes is then newer. */
 	if (store->keeper.wal_bytes == seen)
 		store->keeper.wal_bytes = bytes;
 	store->keeper.copied_bytes = bytes;

@@ -513,8 +513,9 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 
 	while (fresh_next(fresh) < fresh_end(fresh)) {
 		/*
-		 * The shard's own CPUs take the lowest unused slot, and all other CPUs the highest,
-		 * so that they rarely share a cache line.
+		 * The CPUs for which this shard is the home take its unused slots from the lower
+		 * end, and other CPUs from the upper end. So two CPUs rarely use slots in one cache
+		 * line.
 		 */
 		bool own = index == home;
 		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
@@ -522,8 +523,8 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 		                    : fresh_make(fresh_next(fresh), slot);
 
 		/*
-		 * At each ARENA_LOOK-th fresh slot, search the stacks for a used slot instead: see
-		 * the head of this file.
+		 * At each ARENA_LOOK-th fresh slot, first search the stacks for a slot that was
+		 * used before, so that memory grows only with the number of live timers.
 		 */
 		if (slot % ARENA_LOOK == 0 && !looked) {
 			uint32_t used = arena_take_surplus(arena, home);
@@ -584,8 +585,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
 	/*
-	 * Relaxed is enough: an old value names a shard without unused slots, and only one try is
-	 * wasted.
+	 * Relaxed is enough: an old value names a shard that has no unused slots any more, and then
+	 * the search goes on with the next shard.
 	 */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
@@ -629,7 +630,10 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
-		/* Check that no top has changed (head of this file). */
+		/*
+		 * Check that no stack has changed meanwhile, so that the sum was true at one
+		 * moment.
+		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
@@ -679,7 +683,10 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 
 uint32_t arena_next(const struct arena *arena, uint32_t slot)
 {
-	/* Relaxed is enough: only the caller uses this slot. */
+	/*
+	 * A slot that was taken holds the link to the next one in `data`. Relaxed is enough,
+	 * because nobody but the caller uses the slot.
+	 */
 	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
@@ -786,8 +793,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		/*
-		 * Relaxed is enough: a thread raises `fresh` before it gives anybody the handle of
-		 * the timer in the new slot.
+		 * Relaxed is enough. A thread takes a fresh slot before it can give anybody the
+		 * handle of the timer in it, so this load finds all slots whose handles are known.
 		 */
 		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 

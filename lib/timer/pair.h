@@ -88,8 +88,8 @@ enum timer_phase {
 	 */
 	TIMER_OVERDUE = 3,
 	/*
-	 * The timer was armed with TIMERHUB_KEEP, and its event has been taken. It waits to be
-	 * re-armed: its deadline is "never", and it is not scheduled.
+	 * The event of a timer with TIMERHUB_KEEP has been taken. The timer keeps its slot until
+	 * somebody re-arms or cancels it; its deadline is "never", and it is not scheduled.
 	 */
 	TIMER_IDLE = 4,
 };

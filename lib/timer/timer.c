@@ -131,8 +131,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 		*ret_handle = handle_make(generation, slot);
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	/*
-	 * The CAS can fail, because the owner thread may note at this moment that the slot is no
-	 * longer scheduled.
+	 * The CAS can fail, because the owner thread may change the pair of a free slot at this
+	 * moment: when it removes the slot's schedule entry, it sets the deadline to "never".
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -167,8 +167,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a slot gets when its timer is cancelled. The head of pair.h
- * says what the deadline of a free slot means.
+ * Returns the deadline and state that a slot gets when its timer is cancelled. If the timer's
+ * schedule entry stays, the deadline says for which time; if there is none, it is "never".
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -265,8 +265,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct pair pair = timer_guess(timer), looked;
 
 	/*
-	 * Do this CAS even if the pair stays the same. It is how the thread that changes the pair
-	 * next learns that the owner has read it.
+	 * Store the pair even if it stays the same: a thread that changes the pair after that
+	 * learns by this CAS that the owner has read it.
 	 */
 	do {
 		looked = pair_looked_at(pair);
@@ -277,8 +277,8 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 }
 
 /*
- * Marks a free slot as not scheduled. Returns false if that must be tried again, because the slot
- * has changed.
+ * Marks a free slot as not scheduled. Returns false if another thread has changed the slot
+ * meanwhile; the caller then tries again.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -343,8 +343,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * timer_instant_ns() may have used the slack of another timer: see the head of this
-		 * file.
+		 * If another thread has armed a new timer in this slot meanwhile,
+		 * timer_instant_ns() may mix the old deadline with the new slack. The head of this
+		 * file says why that does no harm.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

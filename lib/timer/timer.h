@@ -352,8 +352,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/*
-	 * Relaxed is enough, because the owner itself made the timer expire. It reads the state
-	 * that it stored then, or one that another thread has stored since.
+	 * Relaxed is enough: this is the owner, which has stored the expired state itself. The load
+	 * returns that state, or a newer one.
 	 */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
