@@ -144,7 +144,7 @@ TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
  */
 TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id);
 
-/* Cancels the task that has the key. Returns the errors of timerhub_store_cancel(). */
+/* Finds a task by its key and cancels it. Returns the errors of timerhub_store_cancel(). */
 TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const char *key);
 
 /*
@@ -157,7 +157,9 @@ TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const c
 TIMERHUB_API int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns,
                                      uint32_t flags);
 
-/* Gives the task that has the key a new time. Returns the errors of timerhub_store_move(). */
+/*
+ * Finds the task by its key, and gives it a new time. Returns the errors of timerhub_store_move().
+ */
 TIMERHUB_API int timerhub_store_move_key(struct timerhub_store *store, const char *key,
                                          uint64_t when_ns, uint32_t flags);
 

@@ -13,8 +13,8 @@
 #define AHEAD_EVERY_NS UINT64_C(1000000000)
 
 /*
- * Returns the end of a range of time, in ns from now. For example, range 1 begins 1 ms from now and
- * ends 10 ms from now.
+ * Timers are counted by how soon they are due: within 1 ms (range 0), in 1 to 10 ms (range 1), and
+ * so on. Returns where a range ends.
  */
 static inline uint64_t ahead_within_ns(unsigned range)
 {

@@ -23,8 +23,8 @@ struct eventcount {
 static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 {
 	/*
-	 * [eventcount] pairs with eventcount_set() and eventcount_advance(): a thread that loads a
-	 * number sees all that was written before the number was stored.
+	 * Acquire: this thread then sees everything that was written before the number was stored.
+	 * [eventcount]
 	 */
 	return u32_load_acquire(&eventcount->number);
 }
@@ -33,8 +33,8 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): a thread that loads this number also sees
-	 * all that the calling thread has written before.
+	 * Release: a thread that gets this number by eventcount_number() sees everything that this
+	 * thread has written before. [eventcount]
 	 */
 	u32_store_release(&eventcount->number, number);
 }
@@ -49,8 +49,8 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
 {
 	/*
-	 * [eventcount] pairs with eventcount_number(): a thread that loads the new number also sees
-	 * all that the calling thread has written before.
+	 * Release: a thread that gets the new number by eventcount_number() sees everything that
+	 * this thread has written before. [eventcount]
 	 */
 	(void)u32_fetch_add_release(&eventcount->number, 1);
 	eventcount_wake(eventcount, count);

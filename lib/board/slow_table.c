@@ -114,8 +114,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		if (!entry)
 			return;
 		/*
-		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads any of the
-		 * values that are stored below also sees that `gate` has changed.
+		 * From here on slow_entry_read() does not use what it reads from this entry,
+		 * because it finds that `gate` has changed. [slow-entry]
 		 */
 		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
 			continue;
@@ -126,8 +126,8 @@ static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t t
 		u64_store_release(&entry->last_ns, now_ns);
 		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
 		/*
-		 * Pairs with slow_entry_read() ([slow-entry]): a reader that loads this `gate` also
-		 * sees the values stored above.
+		 * From here on slow_entry_read() can use the entry again: if it loads this `gate`,
+		 * it finds the values that were stored above. [slow-entry]
 		 */
 		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
 		return;

@@ -76,8 +76,7 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 {
 	for (unsigned i = 0; i < SLOW_TRIES; i++) {
 		/*
-		 * Pairs with slow_table_replace() ([slow-entry]): the loads below see all that was
-		 * stored before this `gate`.
+		 * Acquire: the loads below find values at least as new as this `gate`. [slow-entry]
 		 */
 		uint64_t gate = u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK;
 
@@ -87,9 +86,9 @@ static inline bool slow_entry_read(const struct board_slow_entry *entry, struct 
 		ret->longest_ns = u64_load_acquire(&entry->longest_ns);
 		ret->last_ns = u64_load_acquire(&entry->last_ns);
 		/*
-		 * Pairs with slow_table_replace() ([slow-entry]). If `gate` still has the same
-		 * value, the entry was not given to another function meanwhile, so the values that
-		 * were loaded above belong together.
+		 * If `gate` has not changed, slow_table_replace() has not given the entry to
+		 * another function meanwhile, so the values loaded above are all of one function.
+		 * [slow-entry]
 		 */
 		if ((gate & SLOW_GIVING) == 0 &&
 		    (u64_load_acquire(&entry->gate) & ~SLOW_USERS_MASK) == gate)

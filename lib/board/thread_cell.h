@@ -104,8 +104,8 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 	 */
 	u32_store_release(&cell->count, 0);
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads this `state` also sees the present
-	 * call's `queue`, `since_ns` and `count`.
+	 * Release: if cell_read() finds this `state`, it also finds the `queue`, `since_ns` and
+	 * `count` of this call. [cell]
 	 */
 	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
@@ -118,8 +118,8 @@ static inline void cell_leave(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads what the thread stores in its next
-	 * call into the library also sees that the thread had left this one.
+	 * Release: if cell_read() finds a value that the thread stores in its next call, it also
+	 * finds this `state`. [cell]
 	 */
 	u64_store_release(&cell->state,
 	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
@@ -130,8 +130,8 @@ static inline void cell_reset(struct board_cell *cell)
 {
 	u64_store_release(&cell->fn, 0);
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads what the thread stores in the cell
-	 * after this also sees that `state` has changed.
+	 * Release: if cell_read() finds a value that is stored later, it also finds this `state`.
+	 * [cell]
 	 */
 	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
 }
@@ -145,8 +145,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 	u64_store_release(&cell->timer, timer);
 	u32_store_release(&cell->count, count);
 	/*
-	 * [cell] pairs with cell_read(): a reader that loads this `fn` also sees the `timer` and
-	 * `count` that were stored above.
+	 * Release: if cell_read() finds this `fn`, it also finds the `timer` and `count` that were
+	 * stored above. [cell]
 	 */
 	u64_store_release(&cell->fn, fn);
 }
@@ -158,8 +158,8 @@ static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t tim
 static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 {
 	/*
-	 * Pairs with cell_read() ([cell]): a reader that loads a value of the next callback also
-	 * sees that this callback has ended.
+	 * Release: if cell_read() finds a value of the next callback, it also finds that this
+	 * callback has ended. [cell]
 	 */
 	u64_store_release(&cell->fn, 0);
 	u64_store_release(&cell->since_ns, now_ns);
@@ -189,17 +189,13 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 	bool same = false;
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
-		/*
-		 * Pairs with cell_enter() ([cell]): the loads below see all that the thread stored
-		 * before this `state`.
-		 */
+		/* Acquire: the loads below find values at least as new as this `state`. [cell] */
 		uint64_t state = u64_load_acquire(&cell->state);
 		uint32_t count;
 
 		/*
-		 * This acquire pairs with the release in cell_begin() ([cell]). If it finds the
-		 * `fn` of a callback, the loads of `count` and `timer` below find those of the same
-		 * callback or of a later one.
+		 * Acquire: if this is the `fn` of a callback, the next loads find its `count` and
+		 * `timer`, or newer ones. [cell]
 		 */
 		ret->fn = u64_load_acquire(&cell->fn);
 		count = u32_load_acquire(&cell->count);
@@ -210,9 +206,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/*
-		 * Pairs with cell_end(), cell_leave() and cell_reset() ([cell]): if `fn`, `count`
-		 * and `state` have not changed, all values loaded above belong to the same
-		 * callback.
+		 * If `fn`, `count` and `state` have not changed while the others were loaded, all
+		 * these values belong to the same callback. [cell]
 		 */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
 		       u32_load_acquire(&cell->count) == count &&

@@ -25,8 +25,8 @@ static bool hub_try_enter(struct timerhub *hub)
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
 	/*
-	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
-	 * that the last caller of timerhub_advance() has written.
+	 * Acquire: this thread then sees everything that the last caller of timerhub_advance() has
+	 * written. [advance]
 	 */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
@@ -35,8 +35,8 @@ static bool hub_try_enter(struct timerhub *hub)
 static void hub_leave(struct timerhub *hub)
 {
 	/*
-	 * [advance] This release pairs with the acquires in hub_try_enter() and hub_wait_pass():
-	 * the threads that call these see everything that this thread has written.
+	 * Release: a thread that then gets past hub_try_enter() or hub_wait_pass() sees everything
+	 * that this thread has written. [advance]
 	 */
 	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
 
@@ -84,14 +84,11 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/*
-	 * [advance] This release pairs with the acquire in hub_try_enter(): the next
-	 * timerhub_advance() sees what this thread has stored.
-	 */
+	/* Release: the next timerhub_advance() sees what this thread has stored. [advance] */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
 	/*
-	 * [advance] This acquire pairs with the release in hub_leave(): this thread sees everything
-	 * that the other thread's timerhub_advance() has written.
+	 * Acquire: when the other thread's timerhub_advance() has ended, this thread sees
+	 * everything that it has written. [advance]
 	 */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);

@@ -278,7 +278,10 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0: call hub_rearm(), which returns -EOWNERDEAD. */
+	/*
+	 * In a forked child the capacity is 0, so this test fails, and hub_rearm() returns
+	 * -EOWNERDEAD.
+	 */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -345,8 +348,8 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 	if (!hub)
 		return -EINVAL;
 	/*
-	 * In a forked child the capacity is 0, so hub_cancel_checked() is called, which refuses the
-	 * call.
+	 * In a forked child the capacity is 0, so this test fails, and hub_cancel_checked() returns
+	 * -EOWNERDEAD.
 	 */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);

@@ -80,8 +80,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		 */
 		u64_raise(&hub->queues_end, i + 1);
 		/*
-		 * Acquire: the counters of the closed queue that had this index are final
-		 * ([index]). Release: owner_put_expiry() finds a complete queue ([queue]).
+		 * Acquire: this thread sees the final counters of the closed queue that had this
+		 * index. [index] Release: the owner, which finds the queue here, sees its fields.
+		 * [queue]
 		 */
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
@@ -264,8 +265,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/*
-	 * Pairs with hub_add_queue() ([index]): the next queue with this index goes on with these
-	 * counters, so its opener must see their final values.
+	 * Release: the thread that opens the next queue with this index sees the final values of
+	 * the counters. [index]
 	 */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);

@@ -49,8 +49,8 @@ int loop_check_alive(struct timerhub_loop *loop);
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
 /*
- * Checks quickly whether the calling thread may make a call that is forbidden in callbacks of the
- * loop. Returns true if it may. Otherwise ask loop_check_idle(), which also allows rare cases.
+ * A quick check for calls that are forbidden in callbacks of the loop. Returns true if this thread
+ * may make such a call. If it returns false, loop_check_idle() decides.
  */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {

@@ -145,7 +145,10 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
 
-	/* First publish the new events, and count how late each of them is. */
+	/*
+	 * Publish the events that were put since the last publish, before the handles in the outbox
+	 * move.
+	 */
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
 	kept = outbox_compact(&queue->outbox, owner_keep, owner);
@@ -185,10 +188,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	/*
-	 * [queue] pairs with hub_add_queue(): this thread sees all of a queue that it finds here,
-	 * not a half-made one.
-	 */
+	/* Acquire: if there is a queue, the owner sees all its fields. [queue] */
 	struct timerhub_queue *queue =
 		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
@@ -264,7 +264,7 @@ void owner_fetch_next(const struct owner *owner)
 	 * wasted.
 	 */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
-	/* [queue] pairs with hub_add_queue(): a queue that is found here is completely set up. */
+	/* Acquire: if there is a queue, the owner sees all its fields. [queue] */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;

@@ -370,8 +370,8 @@ static void *owner_main(void *argument)
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	/*
-	 * Pairs with the load in owner_start() ([started]): a thread that sees the 1 also sees
-	 * start_result and tid, and may use the sleeper.
+	 * Release: when owner_start() finds this 1, it also sees start_result and tid, and may use
+	 * the sleeper. [started]
 	 */
 	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
@@ -416,8 +416,8 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	}
 	owner->running = true;
 	/*
-	 * [started] pairs with owner_main(): if this is 1, start_result, tid and the sleeper may be
-	 * read.
+	 * Acquire: after the 1, this thread may read start_result and tid, and use the sleeper.
+	 * [started]
 	 */
 	while (u32_load_acquire(&owner->started) == 0)
 		futex_wait(&owner->started, 0, UINT64_MAX);
@@ -449,16 +449,16 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Adding 0 loads the number, with release order: the caller has taken a queue out of the
-	 * hub's list, and the owner's next pass sees that ([pass], with owner_begin_pass()).
+	 * Load the number by adding 0, because only then can the load be a release: the next pass
+	 * of the owner sees that the caller has taken its queue out of the hub's list. [pass]
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	/*
-	 * [pass] pairs with owner_begin_pass(): when the owner has begun another round of work, it
-	 * no longer uses the caller's queue, so the caller may free the queue.
+	 * Acquire: when the owner has begun another pass, it no longer uses the caller's queue, so
+	 * the caller may free it. [pass]
 	 */
 	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);

@@ -65,7 +65,7 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * Add 2, so that the ticket stays odd and is never 0: only a forked child has the ticket 0.
-	 * Pairs with notifier_wait_enter() ([ticket]).
+	 * Release: a thread that gets the new ticket sees what was stored before. [ticket]
 	 */
 	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
@@ -117,8 +117,8 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
 	/*
-	 * [ticket] pairs with the addition in notifier_wake(): this thread also sees everything
-	 * that was stored before the ticket got this value.
+	 * Acquire: this thread also sees everything that was stored before the ticket got this
+	 * value. [ticket]
 	 */
 	return u32_load_acquire(notifier->ticket);
 }

@@ -102,7 +102,10 @@ bool outbox_has_room(struct outbox *outbox)
 	/* Most calls return here, without loading `head`, which is often in another CPU's cache. */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
-	/* Pairs with the CAS in outbox_take_before() ([outbox-room]). */
+	/*
+	 * Acquire: the handles below this head have been copied, so their cells may be filled
+	 * again. [outbox-room]
+	 */
 	outbox->head_seen = u64_load_acquire(&outbox->head);
 	/* Relaxed is enough, because only the owner writes the tail, and this is the owner. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
@@ -154,11 +157,11 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* relaxed: a guess, until the CAS */
 
-	/* Pairs with the load of `tail` in outbox_take_before() ([outbox]). */
+	/* Release: a consumer that finds this tail also finds the handles below it. [outbox] */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * From now on consumers find the outbox empty. The head of this file explains [outbox-room]
-	 * and [outbox-compacting].
+	 * From now on consumers find the outbox empty. Acquire: what they took has been copied.
+	 * [outbox-room] Release: they see that the owner is compacting. [outbox-compacting]
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
@@ -180,7 +183,10 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/* Pairs with the store of `tail` in outbox_publish() ([outbox]). */
+		/*
+		 * Acquire: this thread then finds the handles in all cells below this tail.
+		 * [outbox]
+		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
 		unsigned count;
@@ -196,8 +202,8 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
 		/*
-		 * Pairs with outbox_has_room() ([outbox-room]): when the owner sees the new `head`
-		 * and fills these cells again, the loop above has copied the handles.
+		 * Release: when the owner finds this head, the handles below it have been copied,
+		 * so it may fill their cells again. [outbox-room]
 		 */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
@@ -223,8 +229,8 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
-	 * Pairs with outbox_compact() ([outbox-compacting]): whoever loads the new `head` also sees
-	 * TAIL_COMPACTING in `tail`.
+	 * Acquire: if the owner has moved the head to compact the outbox, this thread also finds
+	 * TAIL_COMPACTING in the tail. [outbox-compacting]
 	 */
 	uint64_t head = u64_load_acquire(&outbox->head);
 

@@ -71,8 +71,8 @@ void callback_leave(struct callback *callback)
 void callback_consider(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * Pairs with callback_wait() ([callback-end]): whoever loads this value also sees what the
-	 * thread's previous callback has written.
+	 * Release: when callback_wait() finds this value, its thread sees everything that the
+	 * previous callback of this thread has written. [callback-end]
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
@@ -80,8 +80,8 @@ void callback_consider(struct callback *callback, uint64_t handle)
 void callback_begin(struct callback *callback, uint64_t handle)
 {
 	/*
-	 * Pairs with callback_wait() ([callback-end]): whoever loads this value also sees what the
-	 * thread's previous callback has written.
+	 * Release: when callback_wait() finds this value, its thread sees everything that the
+	 * previous callback of this thread has written. [callback-end]
 	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
@@ -89,8 +89,8 @@ void callback_begin(struct callback *callback, uint64_t handle)
 void callback_wake(struct callback *callback)
 {
 	/*
-	 * Pairs with callback_wait() ([callback-ended]): whoever loads the new count also sees what
-	 * was stored in callback->now before.
+	 * Release: when callback_wait() finds the new count, it also finds the new callback->now.
+	 * [callback-ended]
 	 */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
@@ -147,13 +147,13 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 {
 	for (;;) {
 		/*
-		 * Pairs with callback_wake() ([callback-ended]): if this loads the new count, the
-		 * load of callback->now below also finds the new value.
+		 * Acquire: if this is the new count, the load of callback->now below finds the new
+		 * value, too. [callback-ended]
 		 */
 		uint32_t ended = u32_load_acquire(&callback->ended);
 		/*
-		 * Pairs with callback_end() ([callback-end]): when the timer's handle is gone from
-		 * `now`, this thread also sees all that the callback has written.
+		 * Acquire: if the timer's handle is gone, this thread sees everything that the
+		 * callback has written. [callback-end]
 		 */
 		uint64_t now = u64_load_acquire(&callback->now);
 

@@ -54,7 +54,10 @@ static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
 
 	/* Relaxed is enough, because the CAS checks once more that no thread owns the cell. */
 	if (u64_load_relaxed(&callback->thread) != 0 ||
-	    /* Pairs with the last store in callback_free() ([callback-cell]). */
+	    /*
+	     * Acquire: this thread then sees what the cell's previous owner has stored in it.
+	     * [callback-cell]
+	     */
 	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
 		return false;
 	/*
@@ -109,8 +112,8 @@ void callback_wake(struct callback *callback) __attribute__((cold));
 static inline void callback_end(struct callback *callback)
 {
 	/*
-	 * [callback-end] pairs with callback_wait(): a canceller that sees the 0 sees all that the
-	 * callback has written.
+	 * Release: when callback_wait() finds this 0, its thread sees everything that the callback
+	 * has written. [callback-end]
 	 */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) != 0)
 		callback_wake(callback);
@@ -119,11 +122,14 @@ static inline void callback_end(struct callback *callback)
 /* Gives up the calling thread's cell (struct callback), so that another thread can take it. */
 static inline void callback_free(struct callback *callback)
 {
-	/* Pairs with the load of `now` in callback_wait() ([callback-end]). */
+	/*
+	 * Release: when callback_wait() finds this 0, its thread sees everything that the callbacks
+	 * have written. [callback-end]
+	 */
 	u64_store_release(&callback->now, 0);
 	/*
-	 * [callback-cell] pairs with callback_claim(): from here on another thread may write the
-	 * cell.
+	 * Release: from here on another thread may take the cell by callback_claim(), and then sees
+	 * what this thread has stored. [callback-cell]
 	 */
 	u64_store_release(&callback->thread, 0);
 }

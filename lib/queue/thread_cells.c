@@ -51,15 +51,18 @@ static inline unsigned cell_index(uint32_t clock, unsigned after)
  */
 static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
-	/* Pairs with the store of `clock` below ([cell-taken]). */
+	/*
+	 * Acquire: this thread then sees what the cell's previous thread has stored in it.
+	 * [cell-taken]
+	 */
 	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
 	cell_reset(cell);
 	u64_store_release(&cell->queue, 0);
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * [cell-taken] pairs with the CAS above: the thread that takes this cell next sees what
-	 * this one has stored in it.
+	 * Release: the next thread that takes this cell sees what this one has stored in it.
+	 * [cell-taken]
 	 */
 	u32_store_release(&cell->clock, clock);
 	return true;

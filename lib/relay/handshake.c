@@ -105,7 +105,7 @@ static int check_mode(const struct reply *reply, bool cluster)
 
 /*
  * Asks the server by HELLO for its version, role and mode. Returns -EROFS for a replica, and
- * -EOPNOTSUPP for a wrong version or mode. Without a right to HELLO, nothing is checked.
+ * -EOPNOTSUPP for a wrong version or mode. If the user has no right to HELLO, returns 0.
  */
 static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {

@@ -100,8 +100,8 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns true while deliveries that were lost with a connection are read once more. The caller
- * must read no new ones meanwhile (README.md, invariant 3).
+ * After a lost connection, its deliveries are read from Redis once more. Returns true until that is
+ * done. Until then the caller must not read new ones (README.md, invariant 3).
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 

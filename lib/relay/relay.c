@@ -155,8 +155,8 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Returns true if timerhub_relay_open() can return now. *ret_result is its result then. Called with
- * the relay's lock held.
+ * Returns true if timerhub_relay_open() need not wait any longer, and stores in *ret_result what it
+ * returns. Called with the relay's lock held.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {

@@ -149,8 +149,9 @@ struct client {
 	uint64_t anchor_read_ns;
 	uint64_t round_ns; /* a round trip of the last handshake */
 	/*
-	 * How long a taker has a task before it is delivered again. The relay's lock protects it,
-	 * because timerhub_relay_take() reads it on other threads.
+	 * The length of a lease. A worker must end a task within this time, or it is delivered
+	 * again. Guarded by the relay's lock, because timerhub_relay_take() reads it on other
+	 * threads.
 	 */
 	uint64_t lease_ns;
 	struct reads reads;

@@ -319,8 +319,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
                                unsigned *ret_taken)
 {
 	/*
-	 * The acquire lets this thread see how the slots on the stack are linked, and everything
-	 * that their last users did.
+	 * Acquire: this thread sees how the slots on the stack are linked, and everything that
+	 * their last users did.
 	 */
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
@@ -369,7 +369,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	/* The acquire lets this thread see the top slot's link to the slot below. */
+	/* Acquire: this thread sees the link from the top to the slot below. */
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 	uint64_t link;
 
@@ -408,8 +408,8 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			below = slots[i];
 		}
 		/*
-		 * This release makes everything that the slot's last user did visible to its next
-		 * user, who gets the slot from shard_pop() ([free]).
+		 * Release: the thread that next takes one of these slots sees everything that its
+		 * last user did. [free]
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
@@ -450,7 +450,7 @@ static uint64_t shard_used(const struct arena_shard *shard)
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	/* The acquire lets this thread see the top slot's link to the slot below. */
+	/* Acquire: this thread sees the link from the top to the slot below. */
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	do {
@@ -623,9 +623,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
-			/*
-			 * The acquire lets this thread see the top slot's link to the slot below.
-			 */
+			/* Acquire: this thread sees the link from the top to the slot below. */
 			tops[i] = u64_load_acquire(&arena->shards[i].top); /* [free] */
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);

@@ -133,8 +133,8 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 	do {
 		pair.state = state;
 		/*
-		 * Pairs with timer_change(): whoever loads this deadline also sees the state that
-		 * was stored with it, or a newer one.
+		 * Acquire: after the deadline that timer_change() has stored, the next load finds
+		 * the state that was stored with it, or a newer one.
 		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns); /* [armed] */
 		state = u64_load_acquire(&timer->state);                  /* [armed] */
