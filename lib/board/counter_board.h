@@ -94,7 +94,7 @@ struct board_callers {
 	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
 	/*
 	 * When a thread last searched in vain for a cell whose thread has ended, on the hub's
-	 * clock; 0: never. For a second after that, no other thread searches.
+	 * clock; 0: never. For a second after that, no thread searches.
 	 */
 	atomic_u64 looked_ns;
 };

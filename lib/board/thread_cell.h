@@ -99,8 +99,7 @@ static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t 
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/*
-	 * Set `count` to 0: in its present call into the library, the thread has called no callback
-	 * yet.
+	 * Set `count` to 0, because the thread has shown no callback since it entered the library.
 	 */
 	u32_store_release(&cell->count, 0);
 	/*

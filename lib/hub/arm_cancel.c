@@ -413,8 +413,8 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Wait for callbacks of the timer on other threads. But do not wait if this thread is
-	 * inside such a callback, too, and the timer was cancelled by another call: that call waits
-	 * for this thread.
+	 * inside such a callback, too, and this call has not cancelled the timer: another call may
+	 * have done so, and may wait for this thread.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

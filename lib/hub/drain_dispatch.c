@@ -513,8 +513,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
 	                                   : queue_dispatch_watched(queue, max));
 	/*
-	 * In a child that a callback has forked, timerhub_dispatch() still returns how many
-	 * callbacks were called before.
+	 * In a child that a callback has forked, timerhub_dispatch() still returns how many events
+	 * it has taken.
 	 */
 	return result > 0 ? result : queue_result(queue, result);
 }

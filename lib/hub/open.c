@@ -332,8 +332,8 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/*
 	 * Each armed timer is live or has ended, and those that ended in no other way were
-	 * cancelled. The sum can be wrong for a moment while other threads arm timers, hence the
-	 * test.
+	 * cancelled. The sum can be too large for a moment while other threads arm timers or take
+	 * events, hence the test.
 	 */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

@@ -119,7 +119,10 @@ static void queue_free(struct timerhub_queue *queue)
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may use the number for another file now */
-	/* Relaxed is enough: if this is 0 until now, no thread has waited on the queue. */
+	/*
+	 * Relaxed is enough: if this is still 0, the open has failed or this is a forked child, and
+	 * then no thread waits on the queue.
+	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -227,8 +230,9 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Cancels timers that expired during the close, so that their handles are in the outbox. There are
- * such timers only if the program wrongly armed them during the close.
+ * Cancels timers that still live after queue_drop_timers(), and whose handles are in the outbox
+ * because they have expired. There are such timers only if the program wrongly armed them during
+ * the close.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {

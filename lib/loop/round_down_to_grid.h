@@ -48,8 +48,8 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns how many low bits of the deadline to clear for the new schedule entry, when the old entry
- * came up and the timeout was not due yet.
+ * Returns how many low bits of the deadline to clear for a new schedule entry. It replaces one that
+ * came up too early, or one at an exact deadline that the timeout no longer has.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {

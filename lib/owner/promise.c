@@ -36,8 +36,8 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 void promise_begin_pass(struct promise *promise)
 {
 	/*
-	 * This must be seq_cst, like all accesses by which a producer decides whether to wake the
-	 * owner: see the head of inbox.c.
+	 * This must be seq_cst, like a producer's loads of the pass and the promise: see the head
+	 * of inbox.c.
 	 */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }

@@ -40,8 +40,9 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * The timerfd that ends a sleep when it expires, or -1. It must not be replaced while the
-	 * sleeper is open, because sleeper_uring.c polls only the first one.
+	 * The timerfd that ends a sleep when it expires, or -1. While the sleeper is open, this may
+	 * be set to -1 and back, but never to another timerfd, because sleeper_uring.c polls only
+	 * the first one.
 	 */
 	int deadline_fd;
 	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */

@@ -249,8 +249,8 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 
 /*
  * Requests a timeout for a sleep in ppoll(2). If an older request is still in the ring, changes its
- * time, because a second timeout would wake the owner in vain. Returns 0, or -EBUSY if the ring is
- * full.
+ * time, because it would wake the owner in vain at the old time. Returns 0, or -EBUSY if the ring
+ * is full.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
@@ -285,8 +285,8 @@ static int uring_ppoll(struct sleeper_uring *uring)
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
 	/*
-	 * EINTR says that ppoll(2) has waited until a signal came. Any other error says that a
-	 * filter forbids ppoll(2), so the owner must not use it again.
+	 * After EINTR, which is normally from a signal, ppoll(2) can be used again. Any other error
+	 * says that a filter or RLIMIT_NOFILE forbids it.
 	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;

@@ -84,8 +84,8 @@ static bool map_has_bit(const atomic_u64 *words, uint32_t index)
 bool map_has(const struct spill_map *map, uint32_t slot)
 {
 	/*
-	 * Read from the bottom level up: the owner takes words from the top down, so if a higher
-	 * bit is still set, the owner has not yet taken the word below.
+	 * Read from the bottom level up, because the owner takes words from the top down. If a
+	 * higher bit is set, the owner takes the word below later than it was read here.
 	 */
 	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
 	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));

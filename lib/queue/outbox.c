@@ -137,8 +137,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 	/* Relaxed is enough, because only the owner writes cells, and this is the owner. */
 	if (u64_load_relaxed(cell) == handle)
 		/*
-		 * Relaxed is enough: outbox_publish() later stores a new handle of this timer with
-		 * release order, and whoever sees that handle also sees this 0.
+		 * Relaxed is enough: outbox_put() then stores the handle in another cell, and a
+		 * consumer that finds the tail with which that cell is published also finds this 0.
 		 */
 		u64_store_relaxed(cell, 0);
 }

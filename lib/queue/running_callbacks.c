@@ -175,9 +175,9 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	/*
-	 * `end` is the number of cells in use. Relaxed is enough: a thread raises `end` first and
-	 * then takes the timer's event, and the caller has seen with acquire order that the event
-	 * is taken.
+	 * No cell from index `end` on was ever used. Relaxed is enough: a thread raises `end` first
+	 * and then takes the timer's event, and the caller has seen with acquire order that the
+	 * event is taken.
 	 */
 	uint64_t end = u64_load_relaxed(&callbacks->end);
 

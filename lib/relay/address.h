@@ -70,9 +70,9 @@ struct address {
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	/*
-	 * True if the node wants a command ASKING before each command, because the queue's slot is
-	 * just moving to it: `asking` for the server at `host`, `next_asking` for the one at
-	 * `next_host`.
+	 * True if the node wants a command ASKING before each command on the queue's keys, because
+	 * the queue's slot is just moving to it: `asking` for the server at `host`, `next_asking`
+	 * for the one at `next_host`.
 	 */
 	bool next_asking, asking;
 	/*

@@ -55,7 +55,10 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* Returns when to send the next poll, if Redis shall run it `ahead_us` after the previous one. */
+/*
+ * Returns when to send the next poll, if Redis shall run it `ahead_us` after the last one that it
+ * answered.
+ */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)

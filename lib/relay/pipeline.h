@@ -43,8 +43,8 @@ struct pipeline {
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/*
-	 * The requests `wait`, `time`, `recover` and `read` are the thread's own: no caller waits
-	 * for them. Each is sent again only after its reply has come.
+	 * The requests `wait`, `time`, `recover` and `read` are the thread's own: no call has made
+	 * them. Each is sent again only after its reply has come, or its connection was lost.
 	 */
 	struct request wait;
 	struct request time;

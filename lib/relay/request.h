@@ -137,7 +137,8 @@ struct client {
 	uint64_t until_us; /* largest `until` of a change sent so far */
 	/*
 	 * Each change has a deadline in Redis, which usually is the end of the call's timeout. If
-	 * `past` was made shorter, the deadline is earlier by this time (README.md, invariant 5).
+	 * the setting `past` was made shorter than that timeout, the deadline is earlier by this
+	 * time (README.md, invariant 5).
 	 */
 	uint64_t cut_ns;
 	/*
@@ -175,8 +176,8 @@ void request_finish(struct request *request);
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that its caller,
- * timerhub_relay_take(), returns by then.
+ * Lowers the deadline of each REQUEST_READ to the time `by_ns`, so that timerhub_relay_take() waits
+ * for this server no longer than that.
  */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 

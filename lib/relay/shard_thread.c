@@ -124,8 +124,8 @@ struct attempt {
 
 /*
  * Called before the thread asks another Sentinel or cluster node for the master. If the timeout of
- * timerhub_relay_open() or of a queued request has passed, makes that call return an error. Returns
- * false if the thread must end.
+ * timerhub_relay_open() has passed, tells that call that this server does not answer. Finishes
+ * queued requests whose timeout has passed. Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
@@ -169,9 +169,9 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*
-	 * After a lost connection, pipeline_send() asks Redis for the deliveries that were lost
-	 * with it. A read in flight could bring some of them as well, so first close the connection
-	 * that reads.
+	 * After a lost connection, pipeline_send() asks Redis for all deliveries that this process
+	 * has not answered. Those that a read in flight is just bringing would be among them and
+	 * come twice, so first close the connection that reads.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);

@@ -63,14 +63,15 @@ struct shared {
 	bool takes;   /* a caller has begun to take */
 	bool watched; /* a caller has the fd and may poll it */
 	/*
-	 * True if the program uses timerhub_relay_fd() and its last take got no task. The library
-	 * then reads one task from Redis in advance, and makes the descriptor readable.
+	 * True if the program uses timerhub_relay_fd(), and has no task since its last take with
+	 * timeout 0, or since the first call of timerhub_relay_fd(). The library then reads one
+	 * task from Redis in advance, and makes the descriptor readable.
 	 */
 	bool armed;
 	bool stopped; /* the relay was stopped, and takers get prefetched tasks only */
 	/*
-	 * Threads in timerhub_relay_take() wait for a server until this time at most. UINT64_MAX:
-	 * as long as their timeout says, because the relay was not stopped or closed.
+	 * Reads for timerhub_relay_take() wait for a server until this time at most. It is
+	 * UINT64_MAX, no limit, until the relay is stopped or closed.
 	 */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */

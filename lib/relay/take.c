@@ -342,8 +342,8 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Called by each call that takes tasks. The first one makes this process serve the queue too (move
- * due tasks into the stream), unless its config forbids that.
+ * Called by timerhub_relay_take() and timerhub_relay_fd(). The first such call makes this process
+ * serve the queue too (move due tasks into the stream), unless its config forbids that.
  */
 static void begin_taking(struct timerhub_relay *relay)
 {

@@ -20,8 +20,8 @@ struct takers_connection {
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed);
 
 /*
- * If callers wait for tasks, asks the server for some, by an XREADGROUP that blocks. Returns when
- * takers_pass() must be called again.
+ * If callers wait for tasks, or an event loop waits on the descriptor, asks the server for some, by
+ * an XREADGROUP that blocks. Returns when takers_pass() must be called again.
  */
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns);

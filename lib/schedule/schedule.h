@@ -60,9 +60,9 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /*
- * Stores in `slots` up to `max` slots that are scheduled first, and returns how many. Their timers
- * may have been postponed or cancelled meanwhile, so the caller must schedule each slot anew or
- * remove it. Returns 0 if no slot is scheduled before `before_ns`.
+ * Stores in `slots` up to `max` slots, in any order, that may be among the first in the schedule,
+ * and returns how many. Their timers may have been postponed or cancelled, so the caller must
+ * schedule each slot anew or remove it. Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);

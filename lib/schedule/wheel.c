@@ -247,8 +247,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal will probably move this chunk's last entry into the gap, and
-		 * write to the element of that entry's slot.
+		 * The next removal will probably move the last entry of the bucket's first chunk
+		 * into the gap, and write to the element of that entry's slot.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {

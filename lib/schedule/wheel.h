@@ -194,9 +194,9 @@ uint32_t wheel_peek(const struct wheel *wheel);
 void wheel_ahead(const struct wheel *wheel, uint64_t now_ns, uint64_t *counts);
 
 /*
- * Stores in `slots` up to `max` slots that are scheduled first, and returns how many. Their timers
- * may have been postponed or cancelled meanwhile, so the caller must schedule each slot anew or
- * remove it. Returns 0 if no slot is scheduled before `before_ns`.
+ * Stores in `slots` up to `max` slots, in any order, that may be among the first in the wheel, and
+ * returns how many. Their timers may have been postponed or cancelled, so the caller must insert
+ * each slot anew or remove it. Returns 0 if nothing before `before_ns` is left to check.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

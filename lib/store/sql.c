@@ -224,8 +224,8 @@ static const char *const statement_texts[STATEMENTS] = {
 	/* Finds no row if the boot id has changed. ?3 is the present one, or '' if unknown. */
 	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?3 IN(boot,'')",
 	/*
-	 * Stores ?9, how far the wall clock was set, and ?3, the id of the present boot. If ?3 is
-	 * '', the old boot id stays.
+	 * Stores ?9, which is CLOCK_REALTIME minus CLOCK_BOOTTIME, and ?3, the id of the present
+	 * boot. If ?3 is '', the old boot id stays.
 	 */
 	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?9,"
 			 "boot=coalesce(nullif(?3,''),boot)",

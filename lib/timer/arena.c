@@ -629,8 +629,8 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 			test_point(TEST_POINT_TAKE_READ_TOP);
 		}
 		/*
-		 * Check that no stack has changed meanwhile, so that the sum was true at one
-		 * moment.
+		 * Check that no stack has changed meanwhile: then there was a moment at which no
+		 * more slots than this sum were free.
 		 */
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
@@ -682,8 +682,8 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 uint32_t arena_next(const struct arena *arena, uint32_t slot)
 {
 	/*
-	 * A slot that was taken holds the link to the next one in `data`. Relaxed is enough,
-	 * because nobody but the caller uses the slot.
+	 * Until a timer is armed in it, a slot from arena_take_list() holds the link to the next
+	 * one in `data`. Relaxed is enough, because nobody but the caller uses the slot.
 	 */
 	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
@@ -704,8 +704,8 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
 	/*
-	 * Find out whether enough slots are free before taking any. A fresh slot's memory would
-	 * stay in use even if the slot was given back.
+	 * If this stack had too few slots, find out whether enough others are free before taking
+	 * more, because a fresh slot's memory would stay in use even if the slot was given back.
 	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 

@@ -88,8 +88,9 @@ enum timer_phase {
 	 */
 	TIMER_OVERDUE = 3,
 	/*
-	 * The event of a timer with TIMERHUB_KEEP has been taken. The timer keeps its slot until
-	 * somebody re-arms or cancels it; its deadline is "never", and it is not scheduled.
+	 * The event of a timer with TIMERHUB_KEEP has been taken. The timer keeps its slot and
+	 * stays idle until somebody re-arms or cancels it; its deadline is "never", and it is not
+	 * scheduled.
 	 */
 	TIMER_IDLE = 4,
 };

@@ -167,8 +167,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the deadline and state that a slot gets when its timer is cancelled. If the timer's
- * schedule entry stays, the deadline says for which time; if there is none, it is "never".
+ * Returns the deadline and state that a slot gets when its timer is cancelled. If the deadline is a
+ * time, the schedule has an entry for that time or earlier. If it is "never", there is no entry to
+ * rely on.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
