@@ -259,8 +259,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
 		/*
-		 * Relaxed is enough, because hub_wait_pass() makes this store visible to the thread
-		 * that puts events into queues.
+		 * Relaxed is enough, because the owner, which puts events into queues, sees this
+		 * store when hub_wait_pass() returns.
 		 */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);

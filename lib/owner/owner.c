@@ -365,8 +365,8 @@ static void owner_begin_pass(struct owner *owner)
 	 */
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
 	/*
-	 * Relaxed is enough. If this load misses a thread in owner_wait_pass(), that thread rings
-	 * the bell afterwards, so another pass follows, which wakes it.
+	 * Relaxed is enough. A thread in owner_wait_pass() that this load misses rings the bell
+	 * afterwards. Then the owner makes another pass, and wakes that thread.
 	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);

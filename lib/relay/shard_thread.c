@@ -124,8 +124,8 @@ struct attempt {
 
 /*
  * Called before the thread asks another Sentinel or cluster node for the master. If the timeout of
- * timerhub_relay_open() has passed, tells that call that this server does not answer. Finishes
- * queued requests whose timeout has passed. Returns false if the thread must end.
+ * timerhub_relay_open() has passed, lets timerhub_relay_open() know that this server does not
+ * answer. Finishes queued requests whose timeout has passed. Returns false if the thread must end.
  */
 static bool attempt_goes_on(void *arg)
 {
