@@ -74,7 +74,7 @@ packages_need() {
 	packages_clang=(clang libclang-rt-dev lld)
 	# a parser of the OpenMetrics text that the tools print
 	packages_metrics=(python3-prometheus-client)
-	# the suite `packaging`
-	packages_packaging=(binutils cmake abigail-tools musl-tools)
+	# the suite `packaging`; without dpkg-dev, meson chooses lib64, where CMake does not look
+	packages_packaging=(binutils cmake dpkg-dev abigail-tools musl-tools)
 	packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
 }
