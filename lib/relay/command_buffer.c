@@ -85,14 +85,7 @@ void bytes_command(struct bytes *bytes, unsigned words)
 	add_header(bytes, '*', words);
 }
 
-void bytes_word(struct bytes *bytes, const void *word, size_t len)
-{
-	add_header(bytes, '$', len);
-	bytes_add(bytes, word, len);
-	bytes_add(bytes, "\r\n", 2);
-}
-
-void bytes_joined(struct bytes *bytes, const char *first, const char *second, size_t second_len)
+void bytes_joined(struct bytes *bytes, const char *first, const void *second, size_t second_len)
 {
 	size_t first_len = strlen(first);
 
@@ -100,6 +93,11 @@ void bytes_joined(struct bytes *bytes, const char *first, const char *second, si
 	bytes_add(bytes, first, first_len);
 	bytes_add(bytes, second, second_len);
 	bytes_add(bytes, "\r\n", 2);
+}
+
+void bytes_word(struct bytes *bytes, const void *word, size_t len)
+{
+	bytes_joined(bytes, "", word, len);
 }
 
 void bytes_text(struct bytes *bytes, const char *text)

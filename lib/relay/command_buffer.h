@@ -36,6 +36,6 @@ void bytes_text(struct bytes *bytes, const char *text);
 void bytes_number(struct bytes *bytes, uint64_t number);
 
 /* Adds one word, which is `first` followed by the `second_len` bytes of `second`. */
-void bytes_joined(struct bytes *bytes, const char *first, const char *second, size_t second_len);
+void bytes_joined(struct bytes *bytes, const char *first, const void *second, size_t second_len);
 
 #endif
